@@ -19,7 +19,8 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "collect"))
-from collect import KIT, ROOT, Stack, free_port, machine  # noqa: E402
+import databases  # noqa: E402
+from collect import ROOT, Stack, machine  # noqa: E402
 
 # Eleven requests are fourteen statements.
 RATE = 2_000 * 11 / 14
@@ -38,41 +39,20 @@ operations:
 TABLE = "CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(40), stock INT NOT NULL);"
 
 
-def until(command):
-    for _ in range(300):
-        if subprocess.run(command, capture_output=True).returncode == 0:
-            return
-        time.sleep(0.2)
-    raise SystemExit(f"failed: {command}")
-
-
 def mariadb(stack, folder):
-    port, socket, log = free_port(), folder / "socket", folder / "slow.log"
-    subprocess.run(["sh", KIT / "mariadb-init.sh", folder / "data"], check=True, stdout=subprocess.DEVNULL)
-    stack.start(["sh", KIT / "mariadbd.sh", "--no-defaults", f"--datadir={folder / 'data'}", f"--port={port}", "--bind-address=127.0.0.1",
-                 f"--socket={socket}", "--innodb-buffer-pool-size=64M", f"--slow-query-log-file={log}"],
-                stdout=subprocess.DEVNULL, stderr=open(folder / "error.log", "w"))
-    sql = ["mariadb", "--no-defaults", "-u", "root", f"--socket={socket}", "-e"]
-    until([*sql, "SELECT 1"])
+    log = folder / "slow.log"
+    server = databases.mariadb(stack, folder, f"--slow-query-log-file={log}")
     rows = "INSERT INTO item SELECT seq, CONCAT('item ', seq), 1000000 FROM seq_1_to_5000;"
     logs = "SET GLOBAL long_query_time=0; SET GLOBAL slow_query_log=ON"
-    subprocess.run([*sql, f"CREATE DATABASE shop; USE shop; CREATE USER app@'%'; GRANT ALL ON shop.* TO app@'%'; {TABLE} {rows} {logs}"], check=True)
-    return f"mysql://app@127.0.0.1:{port}/shop", log
+    server.sql(f"CREATE DATABASE shop; USE shop; CREATE USER app@'%'; GRANT ALL ON shop.* TO app@'%'; {TABLE} {rows} {logs}")
+    return f"mysql://app@127.0.0.1:{server.port}/shop", log
 
 
 def postgresql(stack, folder):
-    port, log = free_port(), folder / "server.log"
-    folder.chmod(0o711)
-    subprocess.run(["sh", KIT / "postgresql.sh", "init", "here", folder / "data"], check=True, capture_output=True)
-    settings = ["listen_addresses=127.0.0.1", f"unix_socket_directories={folder / 'data'}", "log_min_duration_statement=0",
-                "log_line_prefix=%m [%p] user=%u,db=%d "]
-    stack.start(["sh", KIT / "postgresql.sh", "serve", "here", "-D", folder / "data", "-p", str(port), *(w for s in settings for w in ("-c", s))],
-                cwd=folder / "data", stdout=subprocess.DEVNULL, stderr=open(log, "w"))
-    sql = ["psql", "-XqAt", "-h", "127.0.0.1", "-p", str(port), "-U", "boss", "-d", "postgres", "-c"]
-    until([*sql, "SELECT 1"])
+    server = databases.postgresql(stack, folder, "log_min_duration_statement=0", "log_line_prefix=%m [%p] user=%u,db=%d ")
     rows = "INSERT INTO item SELECT n, 'item ' || n, 1000000 FROM generate_series(1, 5000) n;"
-    subprocess.run([*sql, f"{TABLE} {rows} CREATE ROLE app LOGIN; GRANT ALL ON item TO app"], check=True)
-    return f"postgres://app@127.0.0.1:{port}/postgres", log
+    server.sql(f"{TABLE} {rows} CREATE ROLE app LOGIN; GRANT ALL ON item TO app")
+    return f"postgres://app@127.0.0.1:{server.port}/postgres", server.log
 
 
 def calls(binary, log):

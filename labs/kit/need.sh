@@ -17,6 +17,7 @@ program() {
     iproute2) echo tc ;;
     mariadb-server) echo mariadbd ;;
     mount) echo losetup ;;
+    nghttp2-client) echo h2load ;;
     nginx-light) echo nginx ;;
     postgresql) echo postgres ;;
     sysstat) echo iostat ;;
@@ -28,6 +29,8 @@ program() {
 # Libraries and plugins have no program: what loads them says whether they are there.
 present() {
     case $1 in
+    python3-venv) python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ;;
+    postgresql-*-hypopg) ls "/usr/lib/postgresql/$(echo "$1" | cut -d- -f2)/lib/hypopg.so" >/dev/null 2>&1 ;;
     ruby-async-http) ruby -r async/http -e '' >/dev/null 2>&1 ;;
     ruby-pg) ruby -r pg -e '' >/dev/null 2>&1 ;;
     uwsgi-plugin-python3) uwsgi --need-plugin python3 --version >/dev/null 2>&1 ;;

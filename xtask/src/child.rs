@@ -1,66 +1,46 @@
 //! A command that ends with us: a SIGTERM or SIGHUP for this process is passed on to it, so that no test, lab or server works on
 //! behind a pass that was ended. A terminal's Ctrl-C reaches the command by itself.
 
-use std::process::{Child, Command, Output};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::{io, thread};
 
 use anyhow::{Context as _, Result, bail};
 use signal_hook::consts::{SIGHUP, SIGTERM};
-use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
-/// Time between two looks at the signals.
-const EVERY: Duration = Duration::from_millis(20);
-
-/// What the signals do: without a command they end this process as they do by default.
-struct Signals {
-    is_alone: Arc<AtomicBool>,
-    was_asked: Arc<AtomicBool>,
-    commands: Mutex<usize>,
+/// The commands that run, and whether this process was asked to end.
+#[derive(Default)]
+struct Running {
+    pids: BTreeSet<u32>,
+    was_asked: bool,
 }
 
-impl Signals {
-    fn registered() -> io::Result<Self> {
-        let signals =
-            Self { is_alone: Arc::new(AtomicBool::new(true)), was_asked: Arc::default(), commands: Mutex::default() };
-        for signal in [SIGTERM, SIGHUP] {
-            flag::register_conditional_default(signal, Arc::clone(&signals.is_alone))?;
-            flag::register(signal, Arc::clone(&signals.was_asked))?;
-        }
-        Ok(signals)
-    }
+static RUNNING: Mutex<Running> = Mutex::new(Running { pids: BTreeSet::new(), was_asked: false });
 
-    fn begin(&self) {
-        let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
-        *commands += 1;
-        self.is_alone.store(false, Ordering::SeqCst);
-    }
+fn running() -> MutexGuard<'static, Running> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-    fn end(&self) {
-        let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
-        *commands -= 1;
-        self.is_alone.store(*commands == 0, Ordering::SeqCst);
-    }
-
-    /// What `child` printed until its end.
-    fn wait(&self, child: Child) -> io::Result<Output> {
-        let pid = child.id().to_string();
-        thread::scope(|scope| {
-            let end = scope.spawn(|| child.wait_with_output());
-            let mut was_passed_on = false;
-            while !end.is_finished() {
-                if !was_passed_on && self.was_asked.load(Ordering::SeqCst) {
-                    was_passed_on = true;
-                    // One that has just ended can't be reached any more.
-                    let _ = Command::new("kill").args(["-TERM", &pid]).status();
-                }
-                thread::sleep(EVERY);
+/// Passes signals on from now on; without a command they end this process as they do by default.
+fn pass_on() -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGHUP])?;
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            let mut running = running();
+            running.was_asked = true;
+            if running.pids.is_empty() {
+                let _ = emulate_default_handler(signal);
             }
-            end.join().unwrap_or_else(|_| Err(io::Error::other("the thread that waits for it panicked")))
-        })
-    }
+            for pid in &running.pids {
+                // One that has just ended can't be reached any more.
+                let _ = Command::new("kill").args(["-TERM", &pid.to_string()]).status();
+            }
+        }
+    });
+    Ok(())
 }
 
 /// Runs `command` to its end. What it prints is in the result only where the caller took it off our own output.
@@ -68,12 +48,24 @@ impl Signals {
 /// # Errors
 /// If it can't be started, or this process was asked to end meanwhile.
 pub fn run(command: &mut Command) -> Result<Output> {
-    static SIGNALS: OnceLock<io::Result<Signals>> = OnceLock::new();
-    let Ok(signals) = SIGNALS.get_or_init(Signals::registered) else { bail!("signals can't be caught") };
-    signals.begin();
-    let output = command.spawn().and_then(|child| signals.wait(child));
-    signals.end();
-    if signals.was_asked.load(Ordering::SeqCst) {
+    static ONCE: Once = Once::new();
+    let mut caught = Ok(());
+    ONCE.call_once(|| caught = pass_on());
+    caught.context("signals can't be caught")?;
+    let child = {
+        let mut running = running();
+        if running.was_asked {
+            bail!("asked to end; {command:?} was not begun");
+        }
+        let child = command.spawn().with_context(|| format!("could not run {command:?}"))?;
+        running.pids.insert(child.id());
+        child
+    };
+    let pid = child.id();
+    let output = child.wait_with_output();
+    let mut running = running();
+    running.pids.remove(&pid);
+    if running.was_asked {
         bail!("asked to end; {command:?} was ended");
     }
     output.with_context(|| format!("could not run {command:?}"))
@@ -84,7 +76,7 @@ mod tests {
     use std::io::{BufRead as _, BufReader};
     use std::path::PathBuf;
     use std::process::Stdio;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use super::*;
 

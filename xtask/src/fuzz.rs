@@ -50,31 +50,32 @@ pub const SECONDS: u32 = 20;
 const SECONDS_TO_CATCH_UP: u32 = 1_800;
 
 /// What the words behind `fuzz` ask for.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// Every target for so many seconds, or a multiple.
-    Each { seconds: u32 },
-    /// Only targets that have had fewer inputs than this over all runs, each for at most so many seconds.
-    Short { inputs: u64, seconds: u32 },
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Only targets that have had fewer inputs than this over all runs.
+    inputs: Option<u64>,
+    /// Seconds for each: at most where a number of inputs is asked for, else a multiple of them.
+    seconds: Option<u32>,
 }
 
 impl Wish {
     /// # Errors
     /// If the words are not those of the usage.
     pub fn parse(words: &[&str]) -> Result<Self> {
-        let seconds = |text: &str| text.parse().context("--seconds takes a whole number");
-        let inputs = |text: &str| text.parse().context("--inputs takes a whole number");
-        Ok(match words {
-            [] => Self::Each { seconds: SECONDS },
-            ["--seconds", text] => Self::Each { seconds: seconds(text)? },
-            ["--inputs", text] => Self::Short { inputs: inputs(text)?, seconds: SECONDS_TO_CATCH_UP },
-            ["--inputs", first, "--seconds", second] | ["--seconds", second, "--inputs", first] => {
-                Self::Short { inputs: inputs(first)?, seconds: seconds(second)? }
+        let mut wish = Self::default();
+        for pair in words.chunks(2) {
+            match pair {
+                ["--seconds", text] => wish.seconds = Some(text.parse().context("--seconds takes a whole number")?),
+                ["--inputs", text] => wish.inputs = Some(text.parse().context("--inputs takes a whole number")?),
+                _ => bail!("cargo xtask fuzz takes --seconds N and --inputs N, not {}", words.join(" ")),
             }
-            _ => bail!("cargo xtask fuzz takes --seconds N and --inputs N, not {}", words.join(" ")),
-        })
+        }
+        Ok(wish)
     }
 }
+
+/// A target, its seconds, and how many inputs it is short of, if that is what counts.
+type Run = (&'static str, u32, Option<u64>);
 
 /// Memory that the fuzzer itself and its corpus take is far below; an input that needs more is a find.
 const LIMITS: [&str; 3] = ["-rss_limit_mb=2048", "-malloc_limit_mb=32", "-timeout=10"];
@@ -83,27 +84,25 @@ const LIMITS: [&str; 3] = ["-rss_limit_mb=2048", "-malloc_limit_mb=32", "-timeou
 /// after every one, which took half of their time; what leaks for long is found by the limit above.
 const WITH_THREADS: [&str; 3] = ["growing", "kernel_files", "recording"];
 
-/// Does what was asked for, and says how often each target was executed, now and in all.
+/// Does what was asked for, and says how often each target was executed, now and in all. Targets run as many side by side as there are
+/// CPUs; those that are short of inputs one after another, those that are nearly there first. Counts are kept after each, so that a
+/// run that is ended is gone on with by the next.
 ///
 /// # Errors
 /// If a target can't be built or run, or finds an input that does harm.
 pub fn run(root: &Path, wish: &Wish) -> Result<()> {
-    match *wish {
-        Wish::Each { seconds } => each(root, seconds),
-        Wish::Short { inputs, seconds } => short(root, inputs, seconds),
-    }
-}
-
-/// Builds all targets and runs those that are short of `inputs`, one after another: those that are nearly there first. Counts are
-/// kept after each, so that a run that is ended is gone on with by the next.
-fn short(root: &Path, inputs: u64, seconds: u32) -> Result<()> {
-    let binaries = build(root)?;
+    let targets = || TARGETS.map(|(target, _)| target);
     let counts = Counts::of(root);
-    for (target, missing) in counts.short(TARGETS.map(|(target, _)| target), inputs)? {
-        let executions = fuzz(root, &binaries.join(target), target, seconds, Some(missing))?;
-        println!("   {target}: {executions} executions, no find; {}", count(&counts, target, executions)?);
-    }
-    let missing = counts.short(TARGETS.map(|(target, _)| target), inputs)?;
+    let Some(inputs) = wish.inputs else {
+        let seconds = wish.seconds.unwrap_or(SECONDS);
+        let runs = TARGETS.map(|(target, times)| (target, seconds * times, None));
+        return all(root, &counts, &runs, thread::available_parallelism().map_or(1, usize::from));
+    };
+    let seconds = wish.seconds.unwrap_or(SECONDS_TO_CATCH_UP);
+    let short = counts.short(targets(), inputs)?;
+    let runs: Vec<Run> = short.into_iter().map(|(target, missing)| (target, seconds, Some(missing))).collect();
+    all(root, &counts, &runs, 1)?;
+    let missing = counts.short(targets(), inputs)?;
     for (target, missing) in &missing {
         println!("   {target}: {missing} inputs short of {inputs}");
     }
@@ -111,37 +110,29 @@ fn short(root: &Path, inputs: u64, seconds: u32) -> Result<()> {
     Ok(())
 }
 
-/// Builds all targets and runs each for `seconds`, or a multiple; as many side by side as there are CPUs.
-fn each(root: &Path, seconds: u32) -> Result<()> {
+/// One target for so many seconds.
+pub fn one(root: &Path, target: &'static str, seconds: u32) -> Result<()> {
+    all(root, &Counts::of(root), &[(target, seconds, None)], 1)
+}
+
+/// Builds all targets and runs these, so many side by side.
+fn all(root: &Path, counts: &Counts, runs: &[Run], side_by_side: usize) -> Result<()> {
     let binaries = build(root)?;
-    let waiting = Mutex::new(TARGETS.iter());
-    let counts = Mutex::new(Counts::of(root));
+    let (waiting, counts) = (Mutex::new(runs.iter()), Mutex::new(counts));
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || -> Result<()> {
-        while let Some((target, times)) = next() {
-            let seconds = seconds * times;
-            let executions = fuzz(root, &binaries.join(target), target, seconds, None)?;
+        while let Some(&(target, seconds, inputs)) = next() {
+            let executions = fuzz(root, &binaries.join(target), target, seconds, inputs)?;
             let counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-            println!(
-                "   {target}: {executions} executions in {seconds} s, no find; {}",
-                count(&counts, target, executions)?
-            );
+            let counted = count(&counts, target, executions)?;
+            println!("   {target}: {executions} executions in at most {seconds} s, no find; {counted}");
         }
         Ok(())
     };
     thread::scope(|scope| {
-        let workers = thread::available_parallelism().map_or(1, usize::from);
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..side_by_side).map(|_| scope.spawn(work)).collect();
         workers.into_iter().try_for_each(|w| w.join().unwrap_or_else(|_| bail!("a worker of the fuzzers panicked")))
     })
-}
-
-/// The same for one target.
-pub fn one(root: &Path, target: &str, seconds: u32) -> Result<()> {
-    let binaries = build(root)?;
-    let executions = fuzz(root, &binaries.join(target), target, seconds, None)?;
-    println!("   {target}: {executions} executions; {}", count(&Counts::of(root), target, executions)?);
-    Ok(())
 }
 
 /// Adds to the file of counts; what it has then.
@@ -213,12 +204,11 @@ mod tests {
 
     #[test]
     fn words_are_read() {
-        assert_eq!(Wish::parse(&[]).unwrap(), Wish::Each { seconds: SECONDS });
-        assert_eq!(Wish::parse(&["--seconds", "2"]).unwrap(), Wish::Each { seconds: 2 });
-        let wish = Wish::Short { inputs: 200_000, seconds: SECONDS_TO_CATCH_UP };
-        assert_eq!(Wish::parse(&["--inputs", "200000"]).unwrap(), wish);
-        let wish = Wish::parse(&["--seconds", "60", "--inputs", "7"]).unwrap();
-        assert_eq!(wish, Wish::Short { inputs: 7, seconds: 60 });
+        let wish = |words: &[&str]| Wish::parse(words).map(|wish| (wish.inputs, wish.seconds)).unwrap();
+        assert_eq!(wish(&[]), (None, None));
+        assert_eq!(wish(&["--seconds", "2"]), (None, Some(2)));
+        assert_eq!(wish(&["--inputs", "200000"]), (Some(200_000), None));
+        assert_eq!(wish(&["--seconds", "60", "--inputs", "7"]), (Some(7), Some(60)));
         for wrong in [&["--seconds"][..], &["--inputs", "many"], &["hpack"]] {
             assert!(Wish::parse(wrong).is_err(), "{wrong:?}");
         }

@@ -11,9 +11,7 @@ mod full;
 mod fuzz;
 mod new;
 mod setup;
-mod soak;
 mod steps;
-mod strangers;
 mod supply;
 mod tests;
 mod tidy;
@@ -32,18 +30,16 @@ cargo xtask setup                 only what the tests need: MariaDB, PostgreSQL,
 cargo xtask fuzz [--seconds N]    the fuzzers, which CI does not run: each for N seconds (those of what users write: three times)
 cargo xtask fuzz --inputs N [--seconds N]
                                   those that have had fewer than N inputs over all runs, one after another, at most 1800 s each
-cargo xtask soak [--minutes N] [--slices N]
-                                  watches real servers and 200 processes in slices of 20 minutes: holdup itself must not grow
-cargo xtask soak --score          the sum over all slices so far, by commit
+cargo xtask soak [--minutes N]    watches real servers and 200 processes for 20 minutes: holdup itself must not grow
 cargo xtask supply                only the look at what others wrote: licences, sources, duplicates, advisories
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
 cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
-cargo xtask new rule NAME         writes a rule's stub and says which line to add where
+cargo xtask new cause NAME        writes a cause's stub and says which lines to add where
 cargo xtask new resource NAME     the same for a resource: what requests wait for
 cargo xtask new collector NAME    the same for a collector
 cargo xtask eval EXAM DIR [FLAGS] scores the judge on public data; --help says which exams and flags there are
 cargo xtask strangers [FLAGS]     plays faults drawn by seed on live servers, and scores the judge on them; --help says which flags there are
-cargo xtask bench [peers] [FLAGS] runs holdup beside its peers; --help says which flags there are";
+cargo xtask bench [NAME] [FLAGS]  runs bench/NAME/NAME.py, unless told holdup beside its peers; --help says which flags there are";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -65,7 +61,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["test", arguments @ ..] => tests::some(&root, &setup::run(&root)?, arguments),
         ["setup"] => setup::run(&root).and_then(|_| setup::end(&root)),
         ["fuzz", flags @ ..] => fuzz::run(&root, &fuzz::Wish::parse(flags)?),
-        ["soak", flags @ ..] => soak::run(&root, &soak::Wish::parse(flags)?),
+        ["soak", flags @ ..] => bench::run(&root, &[&["soak"], flags].concat()),
         ["supply"] => supply::run(&root, &setup::run(&root)?),
         ["tidy"] => tidy::run(&root),
         ["docs"] => steps::run(steps::cargo(&root, &["run", "--quiet", "--profile=ci", "-p", "xtask-pages"])),
@@ -75,10 +71,13 @@ fn run(words: &[&str]) -> Result<()> {
         ["eval", flags @ ..] => {
             steps::run(steps::cargo(&root, &[&["run", "--quiet", "-p", "xtask-eval", "--"], flags].concat()))
         }
-        ["strangers", flags @ ..] => strangers::run(&root, flags),
-        ["new", "rule", name] => new::rule(&root, name),
-        ["new", "resource", name] => new::resource(&root, name),
-        ["new", "collector", name] => new::collector(&root, name),
+        // It runs for hours.
+        ["strangers", flags @ ..] => {
+            let packages = ["-p", "holdup", "-p", "xtask-strangers", "--features", "holdup/labs"];
+            steps::run(steps::cargo(&root, &[&["build", "--release", "--quiet"][..], &packages].concat()))?;
+            steps::run(steps::command(&root, root.join("target/release/xtask-strangers"), flags))
+        }
+        ["new", kind, name] => new::stub(&root, kind, name),
         ["bench", flags @ ..] => bench::run(&root, flags),
         _ => bail!("usage:\n{USAGE}"),
     }

@@ -1,4 +1,4 @@
-//! Stubs of new rules, resources and collectors: the file with its fixed headings, and the one line to add elsewhere.
+//! Stubs of new causes, resources and collectors: the file with its fixed headings, and the lines to add elsewhere.
 //! A stub compiles and is registered by hand; the tidy test fails until its texts are written.
 
 use std::fs;
@@ -6,53 +6,60 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-/// `crates/holdup-diagnose/src/rules/<name>.rs`.
-pub fn rule(root: &Path, name: &str) -> Result<()> {
-    let stub = RULE.replace("NAME", checked(name)?);
-    write(root, &format!("crates/holdup-diagnose/src/rules/{name}.rs"), &stub)?;
-    println!("add to crates/holdup-diagnose/src/rules/mod.rs, where a request meets it:");
-    println!("    pub(crate) mod {name};\n    &{name}::RULE,        (in ALL)");
-    println!("then write its texts, first of all, and run: cargo xtask docs");
-    Ok(())
-}
-
-/// `crates/holdup-diagnose/src/resources/<name>.rs`.
-pub fn resource(root: &Path, name: &str) -> Result<()> {
-    write(root, &format!("crates/holdup-diagnose/src/resources/{}.rs", checked(name)?), RESOURCE)?;
-    println!("add to crates/holdup-diagnose/src/resources/mod.rs:\n    pub mod {name};");
-    println!("rules ask it by: crate::resources::{name}::Measured::of(case)?");
-    Ok(())
-}
-
-/// `crates/holdup-collect/src/<name>.rs`.
-pub fn collector(root: &Path, name: &str) -> Result<()> {
-    let stub = COLLECTOR.replace("NAME", checked(name)?);
-    write(root, &format!("crates/holdup-collect/src/{name}.rs"), &stub)?;
-    println!("add to crates/holdup-collect/src/lib.rs:\n    pub mod {name};");
-    println!("add to SCHEMES in crates/holdup-collect/src/watch.rs:");
-    println!("    (\"{name}:\", \"{name}:ADDRESS\", \"what it is\", crate::{name}::make),");
-    println!("then run: cargo xtask docs");
+/// Writes the stub of a `cause`, a `resource` or a `collector`, and says which lines to add where.
+pub fn stub(root: &Path, kind: &str, name: &str) -> Result<()> {
+    let judge = "crates/holdup-diagnose/src";
+    let collect = "crates/holdup-collect/src";
+    let (path, text, add) = match kind {
+        "cause" => (
+            format!("{judge}/causes/NAME/mod.rs"),
+            CAUSE,
+            format!(
+                "add to {judge}/causes/mod.rs:\n    pub(crate) mod NAME;\n\
+                 add to the list in {judge}/cause.rs, where a request meets it:\n    NAME VARIANT,\n\
+                 then write its texts, first of all, and run: cargo xtask docs"
+            ),
+        ),
+        "resource" => (
+            format!("{judge}/resources/NAME.rs"),
+            RESOURCE,
+            format!(
+                "add to {judge}/resources/mod.rs:\n    pub mod NAME;\n\
+                 rules ask it by: crate::resources::NAME::Measured::of(case)?"
+            ),
+        ),
+        "collector" => (
+            format!("{collect}/NAME.rs"),
+            COLLECTOR,
+            format!(
+                "add to {collect}/lib.rs:\n    pub mod NAME;\nadd to SCHEMES in {collect}/watch.rs:\n    \
+                 (\"NAME:\", \"NAME:ADDRESS\", \"what it is\", crate::NAME::make),\nthen run: cargo xtask docs"
+            ),
+        ),
+        _ => bail!("\"{kind}\" has no stub; cause, resource and collector have"),
+    };
+    let variant: String = checked(name)?.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
+    let (path, text, add) = (path.replace("NAME", name), text.replace("NAME", name), add.replace("NAME", name));
+    if root.join(&path).exists() {
+        bail!("{path} is there already");
+    }
+    fs::create_dir_all(root.join(&path).parent().unwrap_or(root))?;
+    // The stub compiles as a cause that there is.
+    fs::write(root.join(&path), text.replace("Cause::DiskFull", &format!("Cause::{variant}")))?;
+    println!("wrote {path}\n{}", add.replace("VARIANT", &variant));
     Ok(())
 }
 
 /// A name is a file name and a slug.
 fn checked(name: &str) -> Result<&str> {
     let good = name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && name.split('_').all(|word| !word.is_empty());
     if good { Ok(name) } else { bail!("\"{name}\": write it in small letters, digits and _, named for the problem") }
 }
 
-fn write(root: &Path, path: &str, text: &str) -> Result<()> {
-    if root.join(path).exists() {
-        bail!("{path} is there already");
-    }
-    fs::write(root.join(path), text)?;
-    println!("wrote {path}");
-    Ok(())
-}
-
 // Each is compiled by the tests of the crate that it is for, so that what is written here compiles there.
-const RULE: &str = include_str!("../stubs/rule.rs");
+const CAUSE: &str = include_str!("../stubs/cause.rs");
 const RESOURCE: &str = include_str!("../stubs/resource.rs");
 const COLLECTOR: &str = include_str!("../stubs/collector.rs");
 
@@ -63,12 +70,14 @@ mod tests {
     #[test]
     fn stubs_are_written_once_and_named_for_the_file() {
         let root = std::env::temp_dir().join(format!("xtask-new-{}", std::process::id()));
-        fs::create_dir_all(root.join("crates/holdup-diagnose/src/rules")).unwrap();
-        rule(&root, "missing_index").unwrap();
-        let path = root.join("crates/holdup-diagnose/src/rules/missing_index.rs");
-        assert!(fs::read_to_string(path).unwrap().contains("cause: \"missing_index\""));
-        assert!(rule(&root, "missing_index").is_err());
-        assert!(rule(&root, "Missing-Index").is_err());
+        stub(&root, "cause", "missing_index").unwrap();
+        let path = root.join("crates/holdup-diagnose/src/causes/missing_index/mod.rs");
+        assert!(fs::read_to_string(path).unwrap().contains("Cause::MissingIndex"));
+        assert!(stub(&root, "cause", "missing_index").is_err());
+        for wrong in ["Missing-Index", "missing__index", "missing_"] {
+            assert!(stub(&root, "cause", wrong).is_err(), "{wrong}");
+        }
+        assert!(stub(&root, "rule", "missing_index").is_err());
         fs::remove_dir_all(root).unwrap();
     }
 }

@@ -12,13 +12,34 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result, bail};
 
 pub use self::node::DRIVERS;
-use crate::steps::{ask, cargo, command, is_root, run as run_command};
+use crate::steps::{ask, cargo, command, run as run_command};
 
 /// Of cargo-fuzz: what `fuzz/` was laid out for.
 const CARGO_FUZZ_VERSION: &str = "^0.13";
 
 /// PostgreSQLs that the tests need beside the system's: the oldest and the newest that are tried.
 const OTHER_POSTGRESQL: &[&str] = &["13", "18"];
+
+/// What Debian calls the servers and programs that the tests need.
+const PACKAGES: [&str; 17] = [
+    "mariadb-server",
+    "postgresql",
+    "pgbouncer",
+    "nginx-light",
+    "haproxy",
+    "gunicorn",
+    "php-fpm",
+    "puma",
+    "unicorn",
+    "uwsgi-core",
+    "uwsgi-plugin-python3",
+    "ruby-async-http",
+    "ruby-pg",
+    "prometheus",
+    "tcpdump",
+    "bzip2",
+    "zstd",
+];
 
 const FETCH_FERRETDB: [&str; 2] = ["labs/kit/ferretdb.sh", "fetch"];
 
@@ -61,24 +82,10 @@ impl Tools {
 /// Sees to everything.
 pub fn run(root: &Path) -> Result<Tools> {
     begin_ferretdb(root)?;
-    server(root, "mariadb-server")?;
-    server(root, "postgresql")?;
+    for package in PACKAGES {
+        server(root, package)?;
+    }
     hypopg(root)?;
-    server(root, "pgbouncer")?;
-    server(root, "nginx-light")?;
-    server(root, "haproxy")?;
-    server(root, "gunicorn")?;
-    server(root, "php-fpm")?;
-    server(root, "puma")?;
-    server(root, "unicorn")?;
-    server(root, "uwsgi-core")?;
-    server(root, "uwsgi-plugin-python3")?;
-    server(root, "ruby-async-http")?;
-    server(root, "ruby-pg")?;
-    server(root, "prometheus")?;
-    server(root, "tcpdump")?;
-    server(root, "bzip2")?;
-    server(root, "zstd")?;
     clickhouse(root);
     let python = python(root)?;
     let tools = node::find(root, &python)?;
@@ -96,19 +103,11 @@ fn clickhouse(root: &Path) {
     }
 }
 
-/// The extension of the system's PostgreSQL that plans with indexes that are not there. It has no program that tells of it.
+/// The extension of the system's PostgreSQL that plans with indexes that are not there.
 fn hypopg(root: &Path) -> Result<()> {
     let folders = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = folders.filter_map(|folder| folder.file_name().to_str()?.parse::<u32>().ok()).max();
-    let Some(version) = newest else { return Ok(()) };
-    if Path::new(&format!("/usr/lib/postgresql/{version}/lib/hypopg.so")).exists() {
-        return Ok(());
-    }
-    let package = format!("postgresql-{version}-hypopg");
-    if !may_install() {
-        bail!("the tests need hypopg; install with: sudo apt-get install {package}");
-    }
-    apt(root, &[&package])
+    newest.map_or(Ok(()), |version| server(root, &format!("postgresql-{version}-hypopg")))
 }
 
 /// A PostgreSQL beside the system's, once, in the user's cache: its script knows from where.
@@ -170,10 +169,7 @@ fn python(root: &Path) -> Result<PathBuf> {
         return Ok(dir);
     }
     if !make_venv(root, &dir) {
-        if !may_install() {
-            bail!("the tests need Python 3 with venv and pip; install with: sudo apt-get install python3-venv");
-        }
-        apt(root, &["python3-venv"])?;
+        server(root, "python3-venv")?;
         if !make_venv(root, &dir) {
             bail!("python3 -m venv {} fails even with python3-venv installed", dir.display());
         }
@@ -195,26 +191,6 @@ fn make_venv(root: &Path, dir: &Path) -> bool {
 
 fn packages(list: &str) -> Vec<&str> {
     list.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect()
-}
-
-fn may_install() -> bool {
-    let is_allowed = is_root() || ask(command(Path::new("/"), "sudo", &["-n", "true"])).is_some();
-    is_allowed && ask(command(Path::new("/"), "apt-get", &["--version"])).is_some()
-}
-
-fn apt(root: &Path, packages: &[&str]) -> Result<()> {
-    // An ordinary user may, if sudo asks for no password.
-    let apt = |arguments: &[&str]| {
-        let words: &[&str] = if is_root() { &["env"] } else { &["sudo", "-n", "env"] };
-        let words = [words, &["DEBIAN_FRONTEND=noninteractive", "apt-get"], arguments].concat();
-        run_command(command(root, words[0], &words[1..]))
-    };
-    let install = || apt(&[&["install", "-y", "--no-install-recommends"], packages].concat());
-    // The lists of a fresh machine are empty or old: fetched only if it fails without.
-    install().or_else(|_| {
-        apt(&["update"])?;
-        install()
-    })
 }
 
 #[cfg(test)]

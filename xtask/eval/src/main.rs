@@ -3,7 +3,6 @@
 
 #![forbid(unsafe_code)]
 
-mod dbot;
 mod dbpa;
 mod dbsherlock;
 mod frozen;
@@ -39,13 +38,6 @@ enum Exam {
         #[command(flatten)]
         options: Options,
     },
-    /// PostgreSQL anomalies that a script brought about: judged with the SQL hidden and shown.
-    Dbot {
-        /// A folder with cases_with_metrics.jsonl.
-        dir: PathBuf,
-        #[command(flatten)]
-        options: Options,
-    },
     /// A database's own performance tests over its builds: whether the gate of a history finds the regressions, and when.
     SapHana {
         /// A folder with metadata/dataset_details.csv and data/.
@@ -76,7 +68,6 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     match Cli::parse().exam {
         Exam::Dbpa { dir, options } => dbpa::run(folder(&dir)?, &options),
-        Exam::Dbot { dir, options } => dbot::run(folder(&dir)?, &options),
         Exam::SapHana { dir, json } => sap_hana::run(folder(&dir)?, json),
         Exam::Dbsherlock { dir, options } => dbsherlock::run(folder(&dir)?, &options),
     }

@@ -6,13 +6,15 @@ use std::io::{ErrorKind, Write as _};
 use anyhow::Result;
 use holdup_diagnose::counters::judge::Ranking;
 use holdup_diagnose::counters::votes::Part;
+use holdup_signals::time::counters::Family;
+use holdup_signals::time::counters::jitter::Jitter;
 use serde_json::{Value, json};
 
 use crate::frozen;
 use crate::options::Options;
 
 /// By how much constants are moved to see whether a score hangs on them.
-pub const JITTER: f64 = 1.3;
+const JITTER: f64 = 1.3;
 
 /// Writes to standard output; who has read enough of it, as `head` has, ends the exam.
 fn say(text: &str) -> Result<()> {
@@ -40,8 +42,31 @@ pub fn print(options: &Options, lines: &[String], mut all: Value) -> Result<()> 
     }
 }
 
+/// Scores again without each family and with moved constants, where `options` ask for it: `score` says in words and figures what it
+/// comes to. Adds that to lines and figures.
+pub fn vary(
+    options: &Options,
+    lines: &mut Vec<String>,
+    all: &mut Value,
+    score: impl Fn(&[Family], Jitter) -> (String, Value),
+) {
+    if options.families {
+        let mut falls = serde_json::Map::new();
+        for family in Family::ALL {
+            let (text, figures) = score(&[family], Jitter::NONE);
+            lines.push(format!("without {:<11} {text}", family.name()));
+            falls.insert(family.name().to_owned(), figures);
+        }
+        all["without"] = Value::Object(falls);
+    }
+    if let Some(draws) = options.jitter {
+        let moved = (1..=draws).map(|seed| score(&options.without, Jitter::new(seed, JITTER)).1);
+        lines.extend(self::moved(all, &moved.collect::<Vec<_>>()));
+    }
+}
+
 /// Adds to the figures how they move with the constants, and says so in lines.
-pub fn moved(all: &mut Value, draws: &[Value]) -> Vec<String> {
+fn moved(all: &mut Value, draws: &[Value]) -> Vec<String> {
     let mut ranges = serde_json::Map::new();
     let mut lines = vec![format!("constants moved by up to {JITTER}, {} draws: lowest, mean, highest", draws.len())];
     let Some(figures) = draws.first().and_then(Value::as_object) else { return Vec::new() };

@@ -1,20 +1,10 @@
-//! Whether the crates are what ARCHITECTURE.md says: who imports whom, and that none is much larger than the others.
+//! Whether the crates are what ARCHITECTURE.md says: who imports whom. How large each may be is the ratchet's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Source;
 
-/// Most that one crate may hold of all lines of Rust, share (0-1): beyond it a crate is a second house.
-const LARGEST: f64 = 0.16;
-
 const PAGE: &str = "ARCHITECTURE.md";
-
-/// What is wrong with the crates of `crates/`.
-pub fn problems(sources: &[Source]) -> Vec<String> {
-    let mut problems = arrows(sources);
-    problems.extend(too_large(sources));
-    problems
-}
 
 /// Name of the crate whose manifest `source` is.
 fn crate_of(source: &Source) -> Option<&str> {
@@ -48,7 +38,8 @@ fn meant<'a>(words: &'a str, all: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
     words.split(", ").filter(|word| *word != "nothing").collect()
 }
 
-fn arrows(sources: &[Source]) -> Vec<String> {
+/// What is wrong with the crates of `crates/`.
+pub fn problems(sources: &[Source]) -> Vec<String> {
     let Some(page) = sources.iter().find(|source| source.path == PAGE) else {
         return vec![format!("{PAGE}: it is not there")];
     };
@@ -70,22 +61,6 @@ fn arrows(sources: &[Source]) -> Vec<String> {
     problems
 }
 
-fn too_large(sources: &[Source]) -> Vec<String> {
-    let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
-    for source in sources.iter().filter(|s| s.path.ends_with(".rs")) {
-        let folder = match source.path.strip_prefix("crates/").and_then(|path| path.split_once('/')) {
-            Some((name, rest)) if rest.starts_with("src/") => name,
-            Some(_) => continue,
-            None => "",
-        };
-        *lines.entry(folder).or_default() += source.text.lines().count();
-    }
-    let all: usize = lines.values().sum();
-    let share = |count: usize| count as f64 / all.max(1) as f64;
-    let large = lines.iter().filter(|(name, count)| !name.is_empty() && share(**count) > LARGEST);
-    large.map(|(name, &count)| format!("crates/{name}: {:.1} % of all lines; divide it", share(count) * 1e2)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,7 +74,7 @@ mod tests {
         let page = format!(
             "| `holdup-a` | bytes | nothing |\n| `holdup-b` | more | {imports} |\n| `holdup` | it | all but `b` |"
         );
-        arrows(&[
+        problems(&[
             source(PAGE, &page),
             source("crates/holdup-a/Cargo.toml", "[dependencies]\nlibc.workspace = true\n"),
             source(
@@ -115,15 +90,5 @@ mod tests {
         assert_eq!(house("a"), Vec::<String>::new());
         assert_eq!(house("nothing"), ["ARCHITECTURE.md: holdup-b imports a; the table says "]);
         assert_eq!(house("a, c"), ["ARCHITECTURE.md: holdup-b imports a; the table says a, c"]);
-    }
-
-    #[test]
-    fn a_crate_with_most_of_the_lines_is_named() {
-        let small = (0..20).map(|i| source(&format!("crates/c{i}/src/lib.rs"), "one\n"));
-        let mut all: Vec<Source> = small.collect();
-        assert_eq!(too_large(&all), Vec::<String>::new());
-        all.push(source("crates/big/src/lib.rs", &"line\n".repeat(10)));
-        all.push(source("crates/c1/tests/long.rs", &"line\n".repeat(100)));
-        assert_eq!(too_large(&all), ["crates/big: 33.3 % of all lines; divide it"]);
     }
 }

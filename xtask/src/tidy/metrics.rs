@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use super::Source;
-use super::checks::{is_test_file, without_tests};
 
 const REGISTRY: &str = "crates/holdup-recording/src/metrics/";
 
@@ -32,7 +31,7 @@ pub fn problems(sources: &[Source]) -> Vec<String> {
     let prefixes: BTreeSet<&str> = registry.iter().filter_map(|line| prefix(line)).collect();
     let mut problems = Vec::new();
     for source in sources.iter().filter(|source| is_reader(source)) {
-        let code = without_tests(&source.text).filter(|line| !line.trim_start().starts_with("//"));
+        let code = source.product_lines().filter(|line| !line.trim_start().starts_with("//"));
         for text in code.flat_map(literals).filter(|text| !OTHER_MEANING.contains(&(&source.path, text))) {
             let looks_like_one =
                 || prefixes.iter().any(|p| text.starts_with(p)) && ENDS.iter().any(|end| text.ends_with(end));
@@ -62,11 +61,10 @@ fn is_reader(source: &Source) -> bool {
     let path = &source.path;
     path.starts_with("crates/")
         && path.contains("/src/")
-        && path.ends_with(".rs")
         && !path.starts_with(REGISTRY)
         && !WITHOUT.iter().any(|crate_| path.starts_with(crate_))
-        && !path.ends_with("/testing.rs")
-        && !is_test_file(source)
+        && source.is_product()
+        && !source.text.lines().any(|line| line == "#![cfg(test)]")
 }
 
 /// What stands between quotes in a line.

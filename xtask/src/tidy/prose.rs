@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Source, rooms};
+use super::Source;
 
 /// Words and phrases that hide the actor or turn a sentence around. Blanks make them whole words.
 const PATTERNS: [&str; 14] = [
@@ -48,11 +48,11 @@ fn areas(source: &Source) -> Vec<(&'static str, String)> {
     if !(path.starts_with("crates/") && path.ends_with(".rs") && path.contains("/src/")) || path.contains("/tests") {
         return Vec::new();
     }
-    let product = source.text.split(rooms::TESTS).next().unwrap_or_default();
     let comment =
         |line: &str| line.trim_start().strip_prefix("//").map(|text| text.trim_start_matches(['/', '!']).to_owned());
-    let comments: Vec<String> = product.lines().filter_map(comment).collect();
-    let strings: Vec<&str> = product.lines().filter(|line| comment(line).is_none() && line.contains('"')).collect();
+    let comments: Vec<String> = source.product_lines().filter_map(comment).collect();
+    let strings: Vec<&str> =
+        source.product_lines().filter(|line| comment(line).is_none() && line.contains('"')).collect();
     let said = if path.starts_with("crates/holdup/src/commands/") { "help" } else { "comments" };
     // A help text is a paragraph of its own.
     let lines = if said == "help" { comments.join(".\n") } else { comments.join("\n") };

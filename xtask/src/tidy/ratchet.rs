@@ -1,12 +1,13 @@
 //! Numbers that may only fall: lines of files that are too long, places that may panic, tests that are ignored, judged beside
-//! a witness or run again, and the seconds that all tests take. A file that is not listed has none: its first is one too many.
+//! a witness or run again, the seconds that all tests take, and the lines of the product. A file that is not listed has none: its
+//! first is one too many. Lines of the product may also rise, by a line that says why.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
-use super::{Source, checks, prose, rooms};
+use super::{Source, checks, prose, rooms, size};
 use crate::tests::cost::Cost;
 
 /// Lines of a file that is not Rust of the product, such as a test: from here on it most likely has a second idea in it.
@@ -16,11 +17,13 @@ const HEAD: &str = "\
 # What is not yet as it should be, and may only get better: `cargo xtask tidy` lowers these numbers, nothing raises them.
 # lines PATH N: a file longer than the house allows. unwraps PATH N: places outside tests that may panic.
 # ignored PATH N: tests that an ordinary pass leaves out. witnesses PATH N: tests that a stalled machine excuses.
-# retries PATH N: tests that are run again if they fail. room PATH N: lines, without tests, of a rule (200), a resource (300) or
+# retries PATH N: tests that are run again if they fail. room PATH N: lines, without tests, of a cause (225), a resource (300) or
 # another file (450) that is too large. functions PATH N: functions over 70 lines. circles PATH N: modules of a crate, or of a
 # folder in it, that import one another in a circle. wrong PATH N: verdicts that are known to be wrong. prose AREA N: phrases
 # and long sentences that readers stumble over. seconds tests N and cpu tests N: the seconds, and the seconds of CPU time, that
-# all tests of a pass may take; lowered by hand.
+# all tests of a pass may take; lowered by hand. product PATH N: lines of Rust without tests of a crate, or of a folder beside
+# the crates. Think in this order: delete, derive, use a library, write. Where it has to grow, add a line by hand:
+# grown PATH N REASON: so many lines more than its `product`, and what for. It stays until as many have gone.
 ";
 
 /// So many times the seconds of the ratchet a pass may take: machines differ.
@@ -35,7 +38,14 @@ const SECONDS: (&str, &str) = ("seconds", "tests");
 /// The key of the CPU time of all tests, in seconds.
 const CPU: (&str, &str) = ("cpu", "tests");
 
-const KINDS: [&str; 12] = [
+/// The kind of the lines of the product.
+const PRODUCT: &str = "product";
+
+/// What a line begins with that lets the product grow, and the fewest words of its reason.
+const GROWN: &str = "grown";
+const REASON_WORDS: usize = 4;
+
+const KINDS: [&str; 13] = [
     "lines",
     "room",
     "functions",
@@ -48,29 +58,44 @@ const KINDS: [&str; 12] = [
     "retries",
     SECONDS.0,
     CPU.0,
+    PRODUCT,
 ];
 
 /// Counts by kind and path.
 #[derive(Debug, Default, PartialEq)]
 pub struct Ratchet {
     counts: BTreeMap<(String, String), usize>,
+    grown: Vec<Grown>,
+}
+
+/// Lines by which a part of the product grew, and what for.
+#[derive(Clone, Debug, PartialEq)]
+struct Grown {
+    path: String,
+    lines: usize,
+    reason: String,
 }
 
 impl Ratchet {
-    /// Reads `KIND PATH N` a line.
+    /// Reads `KIND PATH N` a line, and `grown PATH N REASON`.
     pub fn parse(text: &str) -> Result<Self> {
-        let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
-        let counts = lines.map(|line| {
+        let mut ratchet = Self::default();
+        for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let entry = match words[..] {
-                [kind, path, n] if KINDS.contains(&kind) => {
-                    n.parse().ok().map(|n| ((kind.to_owned(), path.to_owned()), n))
+            let [kind, path, n, reason @ ..] = &words[..] else { bail!("ratchet: \"{line}\" is not KIND PATH N") };
+            let n = n.parse().with_context(|| format!("ratchet: \"{line}\" is not KIND PATH N"))?;
+            match *kind {
+                GROWN if reason.len() >= REASON_WORDS => {
+                    ratchet.grown.push(Grown { path: (*path).to_owned(), lines: n, reason: reason.join(" ") });
                 }
-                _ => None,
-            };
-            entry.with_context(|| format!("ratchet: \"{line}\" is not KIND PATH N"))
-        });
-        Ok(Self { counts: counts.collect::<Result<_>>()? })
+                GROWN => bail!("ratchet: \"{line}\" does not say what for, in {REASON_WORDS} words or more"),
+                kind if KINDS.contains(&kind) && reason.is_empty() => {
+                    ratchet.counts.insert((kind.to_owned(), (*path).to_owned()), n);
+                }
+                _ => bail!("ratchet: \"{line}\" is not KIND PATH N"),
+            }
+        }
+        Ok(ratchet)
     }
 
     /// As things are.
@@ -78,6 +103,7 @@ impl Ratchet {
         let circles = rooms::circles(sources).into_iter();
         let mut counts: BTreeMap<_, _> = circles.map(|(name, n)| (("circles".to_owned(), name), n)).collect();
         counts.extend(prose::places(sources).into_iter().map(|(area, n)| (("prose".to_owned(), area), n)));
+        counts.extend(size::product(sources).into_iter().map(|(path, n)| ((PRODUCT.to_owned(), path), n)));
         for source in sources {
             let written = [".rs", ".ts", ".tsx", ".mjs", ".py", ".sh"].iter().any(|kind| source.path.ends_with(kind));
             let lines = source.text.lines().count();
@@ -98,15 +124,26 @@ impl Ratchet {
                 }
             }
         }
-        Self { counts }
+        Self { counts, grown: Vec::new() }
     }
 
-    /// With the seconds that `kept` allows: they are no property of the sources.
-    pub fn with_costs_of(mut self, kept: &Self) -> Self {
+    /// What follows on `kept` from these counts. The seconds that it allows are no property of the sources. A part of the product that
+    /// grew keeps its number, and of the lines that let it grow as much as it still needs.
+    pub fn after(mut self, kept: &Self) -> Self {
         for (kind, path) in [SECONDS, CPU] {
             let key = (kind.to_owned(), path.to_owned());
             self.counts.extend(kept.counts.get(&key).map(|&seconds| (key, seconds)));
         }
+        for Grown { path, lines, reason } in &kept.grown {
+            let key = (PRODUCT.to_owned(), path.clone());
+            let base = kept.counts.get(&key).copied().unwrap_or(0);
+            if let Some(now) = self.counts.get_mut(&key) {
+                let lines = now.saturating_sub(base).min(*lines);
+                *now -= lines;
+                self.grown.push(Grown { path: path.clone(), lines, reason: reason.clone() });
+            }
+        }
+        self.grown.retain(|grown| grown.lines > 0);
         self
     }
 
@@ -128,13 +165,22 @@ impl Ratchet {
         Ok(())
     }
 
-    /// What is higher here than in `kept`.
+    /// What is higher here than in `kept`. A list without any lines of the product is one from before they were counted.
     pub fn risen(&self, kept: &Self) -> Vec<String> {
+        let is_sized = kept.counts.keys().any(|(kind, _)| kind == PRODUCT);
         let risen = self.counts.iter().filter_map(|(key, &now)| {
             let (kind, path) = key;
             let before = kept.counts.get(key).copied();
             let what = match (kind.as_str(), before) {
                 (_, Some(before)) if now <= before => return None,
+                (PRODUCT, _) if now == 0 || !is_sized => return None,
+                (PRODUCT, before) => {
+                    let more = now - before.unwrap_or(0);
+                    format!(
+                        "{more} lines more of the product than allowed: delete, derive or use a library; if it has to grow, add \
+                         \"{GROWN} {path} {more} REASON\" to xtask/ratchet.txt"
+                    )
+                }
                 ("lines", None) => format!("{now} lines, more than {LINES}: look for the second idea in it"),
                 ("lines", Some(before)) => format!("{now} lines, and it was to shrink from {before}"),
                 ("unwraps", before) => {
@@ -157,7 +203,8 @@ impl Ratchet {
 impl fmt::Display for Ratchet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HEAD)?;
-        self.counts.iter().try_for_each(|((kind, path), n)| writeln!(f, "{kind} {path} {n}"))
+        self.counts.iter().try_for_each(|((kind, path), n)| writeln!(f, "{kind} {path} {n}"))?;
+        self.grown.iter().try_for_each(|Grown { path, lines, reason }| writeln!(f, "{GROWN} {path} {lines} {reason}"))
     }
 }
 
@@ -187,7 +234,7 @@ mod tests {
         let kept = Ratchet::parse("ignored t.rs 1\nseconds tests 100\ncpu tests 50\n").unwrap();
         let now = |text: &str| {
             let source = Source { path: "t.rs".to_owned(), text: text.to_owned() };
-            Ratchet::count(&[source]).with_costs_of(&kept).risen(&kept)
+            Ratchet::count(&[source]).after(&kept).risen(&kept)
         };
         let ignored = concat!("#[ig", "nore = \"full: a\"]\n");
         assert!(now(ignored).is_empty());
@@ -201,9 +248,33 @@ mod tests {
     }
 
     #[test]
+    fn the_product_grows_by_a_line_that_says_why() {
+        let of = |kept: &str, lines: usize| {
+            let kept = Ratchet::parse(kept).unwrap();
+            let now = Ratchet::count(&[file("crates/a/src/lib.rs", lines)]).after(&kept);
+            let written: String =
+                now.to_string().lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("; ");
+            (now.risen(&kept).len(), written)
+        };
+        assert_eq!(of("", 90), (0, "product crates/a 90".to_owned()), "counted for the first time");
+        assert_eq!(of("product crates/a 90", 80), (0, "product crates/a 80".to_owned()), "lowered");
+        assert_eq!(of("product crates/a 90", 91).0, 1);
+        assert_eq!(of("product crates/b 90", 91).0, 1, "a new crate");
+        let kept = "product crates/a 90\ngrown crates/a 9 reads what Redis says\n";
+        assert_eq!(of(kept, 99), (0, "product crates/a 90; grown crates/a 9 reads what Redis says".to_owned()));
+        assert_eq!(of(kept, 100).0, 1);
+        assert_eq!(of(kept, 92), (0, "product crates/a 90; grown crates/a 2 reads what Redis says".to_owned()));
+        assert_eq!(of(kept, 90), (0, "product crates/a 90".to_owned()), "paid back");
+        let more = format!("{kept}grown crates/a 5 and what Valkey says beside\n");
+        assert_eq!((of(&more, 104).0, of(&more, 105).0), (0, 1), "a second reason");
+        assert!(Ratchet::parse("grown crates/a 9 Redis").is_err(), "without a reason");
+    }
+
+    #[test]
     fn it_reads_what_it_writes() {
-        let counts = Ratchet::count(&[file("a.rs", 700)]);
+        let kept = Ratchet::parse("grown crates/a 7 reads what Redis says\n").unwrap();
+        let counts = Ratchet::count(&[file("a.rs", 700), file("crates/a/src/b.rs", 7)]).after(&kept);
         assert_eq!(Ratchet::parse(&counts.to_string()).unwrap(), counts);
-        assert!(Ratchet::parse("lines a.rs many").is_err());
+        assert!(Ratchet::parse("lines a.rs many").is_err() && Ratchet::parse("lines a.rs 1 more").is_err());
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Source;
 
-/// Lines of a rule, without its tests: its documentation and a predicate.
-const RULE: usize = 200;
+/// Lines of a cause's file, without its tests: its documentation, what it is to other causes, and a predicate.
+const CAUSE: usize = 225;
 
 /// Lines of a resource, without its tests.
 const RESOURCE: usize = 300;
@@ -16,39 +16,31 @@ const FILE: usize = 450;
 /// Lines of a function.
 const FUNCTION: usize = 70;
 
-/// What a file's tests begin with, where they stand in the file itself.
-pub const TESTS: &str = "#[cfg(test)]\nmod tests {";
-
-/// Rust of the product: neither tests nor what only they use.
-fn is_product(path: &str) -> bool {
-    let is_test = path.contains("/tests/") || path.ends_with("tests.rs") || path.contains("/testing");
-    path.ends_with(".rs") && path.contains("/src/") && !is_test
-}
-
-fn without_tests(source: &Source) -> &str {
-    source.text.split(TESTS).next().unwrap_or_default()
+/// Rust of the product in a crate's own folder.
+fn is_room(source: &Source) -> bool {
+    source.is_product() && source.path.contains("/src/")
 }
 
 /// Lines that a file has beyond what is allowed for its kind.
 pub fn beyond(source: &Source) -> Option<(usize, usize)> {
-    if !is_product(&source.path) {
+    if !is_room(source) {
         return None;
     }
     let most = match source.path.strip_prefix("crates/holdup-diagnose/src/") {
-        Some(path) if path.starts_with("rules/") && path != "rules/mod.rs" => RULE,
+        Some(path) if path.strip_prefix("causes/").is_some_and(|path| path.contains('/')) => CAUSE,
         Some(path) if path.starts_with("resources/") => RESOURCE,
         _ => FILE,
     };
-    let lines = without_tests(source).lines().count();
+    let lines = source.product_lines().count();
     (lines > most).then_some((lines, most))
 }
 
 /// Functions of a file that are too long. What rustfmt wrote ends at the indentation at which it begins.
 pub fn long_functions(source: &Source) -> usize {
-    if !is_product(&source.path) {
+    if !is_room(source) {
         return 0;
     }
-    let lines: Vec<&str> = without_tests(source).lines().collect();
+    let lines: Vec<&str> = source.product_lines().collect();
     let begins = |line: &str| {
         let words = line.trim_start().split(' ');
         words.take(4).any(|word| word == "fn") && !line.trim_start().starts_with("//") && !line.ends_with(';')
@@ -67,9 +59,8 @@ type Imports<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 /// For each folder of modules how many of them stand in circles of imports: modules are its files and folders. A crate's `src`
 /// goes by the crate's name. The module that a folder belongs to is left out: it may use what it consists of, and be used.
 pub fn circles(sources: &[Source]) -> BTreeMap<String, usize> {
-    let code = |source: &Source| without_comments(without_tests(source));
-    let files = sources.iter().filter(|source| is_product(&source.path));
-    let files: Vec<_> = files.filter_map(|source| Some((module(&source.path)?, code(source)))).collect();
+    let files = sources.iter().filter(|source| is_room(source));
+    let files: Vec<_> = files.filter_map(|source| Some((module(&source.path)?, without_comments(source)))).collect();
     let mut modules: BTreeSet<(&str, &[&str])> = BTreeSet::new();
     for ((name, module), _) in &files {
         modules.extend((1..=module.len()).map(|length| (*name, &module[..length])));
@@ -94,8 +85,8 @@ pub fn circles(sources: &[Source]) -> BTreeMap<String, usize> {
     folders.into_iter().filter_map(count).collect()
 }
 
-fn without_comments(code: &str) -> String {
-    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+fn without_comments(source: &Source) -> String {
+    let lines = source.product_lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
@@ -176,31 +167,27 @@ fn reaches(modules: &Imports<'_>, module: &str) -> bool {
     false
 }
 
-/// Rules that import rules, and resources that know one. A rule is a file that has a `RULE`.
+/// Causes that import causes, and what is below them that knows one. A cause is a folder of `causes/` with a `DEFINITION`.
 pub fn knots(sources: &[Source]) -> Vec<String> {
-    let judge = "crates/holdup-diagnose/src/";
-    let within = |source: &Source| source.path.strip_prefix(judge).map(str::to_owned);
-    let rules: Vec<String> = sources
-        .iter()
-        .filter(|source| source.text.contains("\npub const RULE: Rule"))
-        .filter_map(|source| Some(within(source)?.strip_prefix("rules/")?.strip_suffix(".rs")?.to_owned()))
-        .collect();
+    let files = sources.iter().filter(|source| is_room(source) && source.path.starts_with("crates/holdup-diagnose/"));
+    let files: Vec<_> = files.filter_map(|source| Some((source, module(&source.path)?.1))).collect();
+    let defined = files.iter().filter(|(source, _)| source.text.contains("\npub const DEFINITION: Definition"));
+    let causes: BTreeSet<&str> =
+        defined.filter_map(|(_, module)| if let ["causes", cause] = module[..] { Some(cause) } else { None }).collect();
     let mut problems = Vec::new();
-    for source in sources.iter().filter(|source| is_product(&source.path)) {
-        let Some(path) = within(source) else { continue };
-        let is_rule = path.starts_with("rules/") && path != "rules/mod.rs";
-        let is_below = ["rules/parts", "resources/", "case"].iter().any(|place| path.starts_with(place));
-        let own = path.strip_prefix("rules/").and_then(|rest| rest.split(['/', '.']).next()).unwrap_or_default();
-        for (line, n) in without_tests(source).lines().zip(1..) {
-            let names = |rule: &String| {
-                let is_path =
-                    |part: &str| line.contains(&format!("{part}{rule}::")) || line.contains(&format!("{part}{rule};"));
-                ["", "super::", "rules::"].iter().any(|part| is_path(part))
-                    && *rule != own
-                    && !line.trim_start().starts_with("//")
-            };
-            if (is_rule || is_below) && rules.iter().any(names) {
-                problems.push(format!("{}:{n}: imports a rule; what both need is a resource", source.path));
+    for (source, module) in &files {
+        let own = match module[..] {
+            ["causes", own, ..] if causes.contains(own) => own,
+            ["causes", "parts", ..] | ["resources" | "case", ..] => "",
+            _ => continue,
+        };
+        let code = without_comments(source);
+        for path in named(&code, module) {
+            if let ["causes", cause, ..] = path[..]
+                && causes.contains(cause)
+                && cause != own
+            {
+                problems.push(format!("{}: imports {cause}; what both need is a resource", source.path));
             }
         }
     }
@@ -218,12 +205,12 @@ mod tests {
     #[test]
     fn a_room_is_as_large_as_its_kind_allows() {
         let lines = |path: &str, count: usize| beyond(&source(path, &"x\n".repeat(count)));
-        assert_eq!(lines("crates/holdup-diagnose/src/rules/a.rs", RULE), None);
-        assert_eq!(lines("crates/holdup-diagnose/src/rules/a.rs", RULE + 1), Some((RULE + 1, RULE)));
-        assert_eq!(lines("crates/holdup-diagnose/src/resources/a.rs", RULE + 1), None);
+        assert_eq!(lines("crates/holdup-diagnose/src/causes/a/mod.rs", CAUSE), None);
+        assert_eq!(lines("crates/holdup-diagnose/src/causes/a/b.rs", CAUSE + 1), Some((CAUSE + 1, CAUSE)));
+        assert_eq!(lines("crates/holdup-diagnose/src/resources/a.rs", CAUSE + 1), None);
         assert_eq!(lines("crates/a/src/b.rs", FILE + 1), Some((FILE + 1, FILE)));
         assert_eq!(lines("crates/a/tests/b.rs", FILE + 1), None);
-        let tested = format!("x\n{TESTS}\n{}", "x\n".repeat(FILE));
+        let tested = format!("x\n#[cfg(test)]\nmod tests {{\n{}", "x\n".repeat(FILE));
         assert_eq!(beyond(&source("crates/a/src/b.rs", &tested)), None);
     }
 
@@ -280,18 +267,18 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_imports_a_rule_is_named() {
+    fn a_cause_that_imports_a_cause_is_named() {
         let judge = |text: &str| {
-            let rule = |name: &str, text: &str| {
+            let cause = |name: &str, text: &str| {
                 source(
-                    &format!("crates/holdup-diagnose/src/rules/{name}.rs"),
-                    &format!("{text}\npub const RULE: Rule = 1;\n"),
+                    &format!("crates/holdup-diagnose/src/causes/{name}/mod.rs"),
+                    &format!("{text}\npub const DEFINITION: Definition = 1;\n"),
                 )
             };
-            knots(&[rule("disk", ""), rule("cpu", text)])
+            knots(&[cause("disk", ""), cause("cpu", text)])
         };
-        assert!(judge("use super::cpu::own;").is_empty());
+        assert!(judge("use super::cpu::own;\nuse super::{Cause, Outcome};").is_empty());
         assert_eq!(judge("use super::disk::who;").len(), 1);
-        assert_eq!(judge("    let a = disk::RULE.judge;").len(), 1);
+        assert_eq!(judge("    let a = crate::causes::disk::DEFINITION.judge;").len(), 1);
     }
 }

@@ -133,7 +133,7 @@ impl fmt::Display for Draw {
 /// Every fault of an edition once and every control several times: after so many seeds each kind has had its turn.
 fn deck(edition: Edition) -> Vec<&'static Fault> {
     let copies = |fault: &Fault| if fault.is_control() { CONTROL_WEIGHT } else { 1 };
-    faults::dealt(edition).iter().flat_map(|fault| std::iter::repeat_n(*fault, copies(fault))).collect()
+    faults::dealt(edition).into_iter().flat_map(|fault| std::iter::repeat_n(fault, copies(fault))).collect()
 }
 
 /// The kind of a seed: seeds that follow each other deal a shuffled deck, so that no kind is left out by chance.

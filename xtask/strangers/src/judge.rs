@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use holdup_diagnose::verdict::{Answer as Verdict, Diagnosis};
 use holdup_recording::Recording;
 use holdup_recording::watchers::Watcher;
@@ -47,25 +45,18 @@ pub fn key(seed: u64, watcher: Watcher) -> String {
 
 /// Judges every draw for every watcher, on all CPUs.
 pub fn all(draws: &[(PathBuf, Truth)]) -> Result<Answers> {
-    let next = AtomicUsize::new(0);
-    let result = Mutex::new(Ok(Answers::new()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let every = |first: usize| draws.iter().skip(first).step_by(threads);
+    let judge = |first: usize| every(first).map(|(folder, truth)| one(folder, truth)).collect::<Result<Vec<_>>>();
     std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some((folder, truth)) = draws.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let judged = one(folder, truth);
-                    let mut all = result.lock().unwrap_or_else(PoisonError::into_inner);
-                    match (&mut *all, judged) {
-                        (Ok(answers), Ok(more)) => answers.extend(more),
-                        (Ok(_), Err(error)) => *all = Err(error),
-                        (Err(_), _) => return,
-                    }
-                }
-            });
+        let workers: Vec<_> = (0..threads).map(|first| scope.spawn(move || judge(first))).collect();
+        let mut answers = Answers::new();
+        for worker in workers {
+            let judged = worker.join().unwrap_or_else(|_| bail!("the judge panicked"))?;
+            answers.extend(judged.into_iter().flatten());
         }
-    });
-    result.into_inner().unwrap_or_else(PoisonError::into_inner)
+        Ok(answers)
+    })
 }
 
 fn one(folder: &Path, truth: &Truth) -> Result<Answers> {

@@ -8,7 +8,7 @@ use crate::faults::{self, Family, Fault};
 pub fn table() -> String {
     let mut text = String::new();
     for family in Family::ALL {
-        let kinds: Vec<&&Fault> = faults::ALL.iter().filter(|fault| fault.family == family).collect();
+        let kinds: Vec<&Fault> = faults::all().into_iter().filter(|fault| fault.family == family).collect();
         let _ = writeln!(text, "### {}: {}\n", family.name(), kinds.len());
         text.push_str("| kind | mechanism | from barely visible to harsh | right names |\n|---|---|---|---|\n");
         kinds.iter().for_each(|fault| text.push_str(&row(fault)));

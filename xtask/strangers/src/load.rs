@@ -44,15 +44,8 @@ impl Operation {
     pub const ALL: [Self; 6] = [Self::Item, Self::Category, Self::History, Self::Order, Self::Document, Self::Report];
 
     /// Its name in scenario, app and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Item => "item",
-            Self::Category => "category",
-            Self::History => "history",
-            Self::Order => "order",
-            Self::Document => "document",
-            Self::Report => "report",
-        }
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 }
 

@@ -93,22 +93,15 @@ impl Score {
         }
     }
 
+    fn counts(&mut self) -> [&mut usize; 10] {
+        let Self { faults, top1, top3, undecided, missed, wrong, nameless, nameless_wrong, quiet, accused, .. } = self;
+        [faults, top1, top3, undecided, missed, wrong, nameless, nameless_wrong, quiet, accused]
+    }
+
     /// Adds another score.
     pub fn merge(&mut self, other: &Self) {
-        let pairs = [
-            (&mut self.faults, other.faults),
-            (&mut self.top1, other.top1),
-            (&mut self.top3, other.top3),
-            (&mut self.undecided, other.undecided),
-            (&mut self.missed, other.missed),
-            (&mut self.wrong, other.wrong),
-            (&mut self.nameless, other.nameless),
-            (&mut self.nameless_wrong, other.nameless_wrong),
-            (&mut self.quiet, other.quiet),
-            (&mut self.accused, other.accused),
-        ];
-        for (own, more) in pairs {
-            *own += more;
+        for (own, more) in self.counts().into_iter().zip(other.clone().counts()) {
+            *own += *more;
         }
         self.forecasts.extend(&other.forecasts);
     }

@@ -66,7 +66,7 @@ impl Truth {
             let fault = dose.fault()?;
             Some(Played {
                 fault: fault.name.to_owned(),
-                family: fault.family.name().to_owned(),
+                family: fault.family.name(),
                 intensity: dose.intensity,
                 values: dose.values().iter().map(|(name, value)| (name.to_owned(), value)).collect(),
                 causes: fault.causes.iter().map(|&slug| slug.to_owned()).collect(),

@@ -5,11 +5,12 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::account::{Account, Limits, Second};
 
-const TICK_NS: i64 = 1_000_000;
+const TICK: Duration = Duration::from_millis(1);
+const TICK_NS: i64 = TICK.as_nanos() as i64;
 
 /// Ticks of a second.
 const TICKS: usize = 1_000;
@@ -91,16 +92,16 @@ fn watch(stop: &AtomicBool, seen: &Seen) {
     };
     // The ticks of the second before, for what is left at the end and is none by itself.
     let mut before: Vec<i64> = Vec::with_capacity(TICKS);
-    let (mut tick, mut waited, mut stolen) = (monotonic_ns(), waited_ns(), stolen());
+    let (mut tick, mut waited, mut stolen) = (Instant::now(), waited_ns(), stolen());
     loop {
-        tick += TICK_NS;
+        tick += TICK;
         // Told to stop it goes on to the present: it may have stalled until now itself.
-        if stop.load(Ordering::Relaxed) && tick > monotonic_ns() {
+        if stop.load(Ordering::Relaxed) && tick > Instant::now() {
             break;
         }
-        sleep_until(tick);
+        std::thread::sleep(tick.saturating_duration_since(Instant::now()));
         // A tick that has been slept through is late as well: it does not wait for the one before it.
-        late.push(monotonic_ns() - tick);
+        late.push(tick.elapsed().as_nanos() as i64);
         if late.len() == TICKS {
             let (has_waited, has_stolen) = (waited_ns(), self::stolen());
             before.clone_from(&late);
@@ -167,22 +168,6 @@ fn stay_on(cpu: usize) {
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
     }
-}
-
-fn monotonic_ns() -> i64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is ours to be written to.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
-}
-
-fn sleep_until(at: i64) {
-    let until = libc::timespec { tv_sec: at / 1_000_000_000, tv_nsec: at % 1_000_000_000 };
-    // SAFETY: `until` is read only, and nothing is wanted back. Ended early by a signal it looks at the clock again.
-    while unsafe {
-        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const until, std::ptr::null_mut())
-    } == libc::EINTR
-    {}
 }
 
 #[cfg(test)]

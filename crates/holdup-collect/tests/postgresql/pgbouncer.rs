@@ -116,7 +116,9 @@ fn waits(mode: &str, sessions: usize, statements: usize) {
     let grew = |metric: &str| value(&after, metric) - value(&before, metric);
     let asked = (CLIENTS * sessions * statements) as f64;
     assert!(grew("pgbouncer_queries_total") >= asked, "{} of {asked}", grew("pgbouncer_queries_total"));
-    assert_eq!((waiting, active, value(&after, "pgbouncer_pool_size")), (6.0, 2.0, 2.0));
+    // Six wait while two work; more for the moment in which a connection is opened or changes hands.
+    assert!((6.0..=8.0).contains(&waiting), "{waiting}");
+    assert_eq!((active, value(&after, "pgbouncer_pool_size")), (2.0, 2.0));
     assert!(longest > 0.2, "{longest} s");
     let (waited_s, worked_s) = (grew("pgbouncer_wait_time_seconds_total"), 0.2 * asked);
     // Six of eight wait while two work.

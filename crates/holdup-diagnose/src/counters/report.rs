@@ -158,10 +158,7 @@ impl CounterJudgement {
             .iter()
             .find(|s| !names.contains(&s.cause) && s.score.is_some_and(|score| score < NAMED));
         let next = next.map_or_else(String::new, |s| format!("; next is {}{}", s.cause, against(s)));
-        format!(
-            "{span}{several} counters name {}{telling}{next}",
-            Cause::join(&names, " and ")
-        )
+        format!("{span}{several} counters name {}{telling}{next}", Cause::join(&names, " and "))
     }
 
     /// Named causes as findings, likeliest first: only if no source measured response time.

@@ -60,22 +60,18 @@ pub fn run(folder: &Path, options: &Options) -> Result<()> {
     if let Some(name) = &options.show {
         return show(&cases, name, options);
     }
-    let ways = |without: &[Family], jitter: Jitter| {
-        let both = |sessions| [false, true].map(|head| score(&cases, without, sessions, head, jitter));
-        (both(Sessions::Recorded), both(Sessions::Jittered), both(Sessions::Hidden))
-    };
-    let (recorded, jittered, hidden) = ways(&options.without, Jitter::NONE);
-    let mut all = json!({});
-    let mut lines = vec![format!("DBPA, {} runs; every cause competes in each", cases.len())];
-    for (name, way) in [("", &recorded), ("jittered", &jittered), ("hidden", &hidden)] {
-        let title = if name.is_empty() { "as recorded".to_owned() } else { format!("session counts {name}") };
-        lines.push(format!(
-            "{title}: against normal runs {}; with the run's own head {}",
-            short(&way[0]),
-            short(&way[1])
-        ));
-        let figures = figures(way);
-        if name.is_empty() { merge(&mut all, figures) } else { all[format!("sessions_{name}")] = figures }
+    let both =
+        |without: &[Family], sessions, jitter| [false, true].map(|head| score(&cases, without, sessions, head, jitter));
+    let recorded = both(&options.without, Sessions::Recorded, Jitter::NONE);
+    let mut all = figures(&recorded);
+    let mut lines = vec![
+        format!("DBPA, {} runs; every cause competes in each", cases.len()),
+        format!("as recorded: {}", in_words(&recorded)),
+    ];
+    for (name, sessions) in [("jittered", Sessions::Jittered), ("hidden", Sessions::Hidden)] {
+        let way = both(&options.without, sessions, Jitter::NONE);
+        lines.push(format!("session counts {name}: {}", in_words(&way)));
+        all[format!("sessions_{name}")] = figures(&way);
     }
     let (dummy, nearest) = baselines(&cases);
     lines.push(format!(
@@ -90,29 +86,10 @@ pub fn run(folder: &Path, options: &Options) -> Result<()> {
     all["confusion"] = recorded[0].confusion.json();
     all["confusion_own_head"] = recorded[1].confusion.json();
     all["cases"] = json!(cases.len());
-    if options.families {
-        let mut falls = serde_json::Map::new();
-        for family in Family::ALL {
-            let way = [false, true].map(|head| score(&cases, &[family], Sessions::Recorded, head, Jitter::NONE));
-            lines.push(format!(
-                "without {:<11} against normal runs {}; with the run's own head {}",
-                family.name(),
-                short(&way[0]),
-                short(&way[1])
-            ));
-            falls.insert(family.name().to_owned(), figures(&way));
-        }
-        all["without"] = Value::Object(falls);
-    }
-    if let Some(draws) = options.jitter {
-        let moved: Vec<Value> = (1..=draws)
-            .map(|seed| {
-                let jitter = Jitter::new(seed, report::JITTER);
-                figures(&[false, true].map(|head| score(&cases, &options.without, Sessions::Recorded, head, jitter)))
-            })
-            .collect();
-        lines.extend(report::moved(&mut all, &moved));
-    }
+    report::vary(options, &mut lines, &mut all, |without, jitter| {
+        let way = both(without, Sessions::Recorded, jitter);
+        (in_words(&way), figures(&way))
+    });
     lines.push(format!("missed with the run's own head: {}", recorded[1].missed.len()));
     lines.extend(recorded[1].missed.iter().take(20).cloned());
     report::print(options, &lines, all)
@@ -264,6 +241,10 @@ fn short(scores: &Scores) -> String {
     )
 }
 
+fn in_words(way: &[Scores; 2]) -> String {
+    format!("against normal runs {}; with the run's own head {}", short(&way[0]), short(&way[1]))
+}
+
 fn figures(way: &[Scores; 2]) -> Value {
     json!({
         "macro_f1": way[0].macro_f1,
@@ -275,10 +256,4 @@ fn figures(way: &[Scores; 2]) -> Value {
         "top2_own_head": way[1].top2,
         "false_on_normal_own_head": way[1].false_on_normal,
     })
-}
-
-fn merge(all: &mut Value, more: Value) {
-    if let (Some(all), Value::Object(more)) = (all.as_object_mut(), more) {
-        all.extend(more);
-    }
 }

@@ -13,6 +13,7 @@ use holdup_diagnose::counters::{Normal, patterns};
 use holdup_signals::time::counters::detect::{detect, healthy};
 use holdup_signals::time::counters::jitter::Jitter;
 use holdup_signals::time::counters::{Family, Frame};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::cases::Case;
@@ -24,39 +25,45 @@ use crate::score::{Confusion, iou, ratio, share};
 /// Rows of a window of normal time that is judged as if it were an episode: the shortest of the set's episodes.
 const WINDOW_ROWS: usize = 20;
 
-/// What a judge reached on the set.
-#[derive(Debug, Clone)]
-pub struct Scores {
+/// What a judge reached on the set; what is not serialized is not a figure to be held against another draw's.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Scores {
     /// Share of the single cases whose cause ranks first, episode given.
-    pub top1: f64,
+    top1: f64,
     /// Share of those in which it is among the first two.
-    pub top2: f64,
+    top2: f64,
     /// Share of the single cases in the first three.
-    pub top3: f64,
+    top3: f64,
     /// Share of the compound cases all of whose causes are among the first three, episode given.
-    pub compound_top3: f64,
+    compound_top3: f64,
     /// As `top1`, on the episode that was found.
-    pub detected_top1: f64,
+    detected_top1: f64,
     /// As `compound_top3`, on the episode that was found.
-    pub detected_compound: f64,
+    detected_compound: f64,
     /// Mean of rows found and labelled over rows found or labelled.
-    pub iou: f64,
+    iou: f64,
     /// Share of all cases in which that is over 0.7.
-    pub iou_over_07: f64,
+    iou_over_07: f64,
     /// Share of windows of normal time in which a culprit was named.
-    pub named_on_normal: f64,
+    named_on_normal: f64,
     /// Number of those windows.
-    pub normal_windows: usize,
+    #[serde(skip)]
+    normal_windows: usize,
     /// Share of the single cases whose first cause carries enough to be named.
-    pub named: f64,
+    #[serde(skip)]
+    named: f64,
     /// First answers to single cases, episode given.
-    pub confusion: Confusion,
+    #[serde(skip)]
+    confusion: Confusion,
     /// The same, episode found.
-    pub detected_confusion: Confusion,
+    #[serde(skip)]
+    detected_confusion: Confusion,
     /// Culprits that were named in normal time, a line each.
-    pub false_culprits: Vec<String>,
+    #[serde(skip)]
+    false_culprits: Vec<String>,
     /// What was missed, a line each.
-    pub missed: Vec<String>,
+    #[serde(skip)]
+    missed: Vec<String>,
 }
 
 /// Runs the exam and prints it.
@@ -72,42 +79,16 @@ pub fn run(folder: &Path, options: &Options) -> Result<()> {
     let scores = score(&cases, &options.without, Jitter::NONE);
     let mut lines = summary(&cases, &scores);
     let mut all = json(&cases, &scores);
-    if options.families {
-        let mut falls = serde_json::Map::new();
-        for family in Family::ALL {
-            let fall = score(&cases, &[family], Jitter::NONE);
-            lines.push(format!("without {:<11} {}", family.name(), short(&fall)));
-            falls.insert(family.name().to_owned(), figures(&fall));
-        }
-        all["without"] = Value::Object(falls);
-    }
-    if let Some(draws) = options.jitter {
-        let moved: Vec<Scores> =
-            (1..=draws).map(|seed| score(&cases, &options.without, Jitter::new(seed, report::JITTER))).collect();
-        lines.extend(report::moved(&mut all, &moved.iter().map(figures).collect::<Vec<_>>()));
-    }
+    report::vary(options, &mut lines, &mut all, |without, jitter| {
+        let scores = score(&cases, without, jitter);
+        (short(&scores), json!(scores))
+    });
     report::print(options, &lines, all)
 }
 
 /// Scores every case.
-pub fn score(cases: &[Case], without: &[Family], jitter: Jitter) -> Scores {
-    let mut scores = Scores {
-        top1: 0.0,
-        top2: 0.0,
-        top3: 0.0,
-        compound_top3: 0.0,
-        detected_top1: 0.0,
-        detected_compound: 0.0,
-        iou: 0.0,
-        iou_over_07: 0.0,
-        named_on_normal: 0.0,
-        normal_windows: 0,
-        named: 0.0,
-        confusion: Confusion::default(),
-        detected_confusion: Confusion::default(),
-        missed: Vec::new(),
-        false_culprits: Vec::new(),
-    };
+fn score(cases: &[Case], without: &[Family], jitter: Jitter) -> Scores {
+    let mut scores = Scores::default();
     let (mut ious, mut on_normal) = (Vec::new(), Vec::new());
     let (mut ranks, mut found_ranks, mut named) = (Vec::new(), Vec::new(), Vec::new());
     let (mut compounds, mut found_compounds) = (Vec::new(), Vec::new());
@@ -273,42 +254,16 @@ fn baselines(cases: &[Case]) -> (Value, Value) {
 
 fn placed(cases: &[Case], answers: &[Vec<&str>]) -> Value {
     let place = |answer: &[&str], cause: &str| answer.iter().position(|said| *said == cause).unwrap_or(usize::MAX);
-    let single = |places: usize| {
-        share(
-            cases
-                .iter()
-                .zip(answers)
-                .filter(|(case, _)| case.causes.len() == 1)
-                .map(|(case, answer)| place(answer, case.causes[0]) < places),
-        )
-    };
-    let compound = share(
-        cases
-            .iter()
-            .zip(answers)
-            .filter(|(case, _)| case.causes.len() > 1)
-            .map(|(case, answer)| case.causes.iter().all(|cause| place(answer, cause) < 3)),
-    );
+    let of = |is_single: bool| cases.iter().zip(answers).filter(move |(case, _)| (case.causes.len() == 1) == is_single);
+    let among = |case: &Case, answer: &[&str], places| case.causes.iter().all(|cause| place(answer, cause) < places);
+    let single = |places: usize| share(of(true).map(|(case, answer)| among(case, answer, places)));
+    let compound = share(of(false).map(|(case, answer)| among(case, answer, 3)));
     json!({"top1": single(1), "top2": single(2), "compound_top3": compound})
-}
-
-fn figures(scores: &Scores) -> Value {
-    json!({
-        "top1": scores.top1,
-        "top2": scores.top2,
-        "top3": scores.top3,
-        "compound_top3": scores.compound_top3,
-        "detected_top1": scores.detected_top1,
-        "detected_compound": scores.detected_compound,
-        "iou": scores.iou,
-        "iou_over_07": scores.iou_over_07,
-        "named_on_normal": scores.named_on_normal,
-    })
 }
 
 fn json(cases: &[Case], scores: &Scores) -> Value {
     let (dummy, neighbor) = baselines(cases);
-    let mut all = figures(scores);
+    let mut all = json!(scores);
     all["cases"] = json!(cases.len());
     all["normal_windows"] = json!(scores.normal_windows);
     all["named"] = json!(scores.named);

@@ -8,8 +8,8 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -40,11 +40,14 @@ pub struct Quality {
 
 #[derive(Debug, Default)]
 struct Settings {
-    delay_us: AtomicU64,
-    jitter_us: AtomicU64,
-    loss_ppm: AtomicU64,
-    bits_per_second: AtomicU64,
+    quality: Mutex<Quality>,
     stop: AtomicBool,
+}
+
+impl Settings {
+    fn quality(&self) -> MutexGuard<'_, Quality> {
+        self.quality.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A handle on the link, for faults.
@@ -64,11 +67,7 @@ pub struct Link {
 impl Link {
     /// Changes what it does to packets.
     pub fn set(&self, quality: Quality) {
-        let settings = &self.settings;
-        settings.delay_us.store((quality.delay_ms * 1e3) as u64, Ordering::Relaxed);
-        settings.jitter_us.store((quality.jitter_ms * 1e3) as u64, Ordering::Relaxed);
-        settings.loss_ppm.store((quality.loss_ratio * 1e6) as u64, Ordering::Relaxed);
-        settings.bits_per_second.store((quality.megabits * 1e6) as u64, Ordering::Relaxed);
+        *self.settings.quality() = quality;
     }
 
     /// Changes it until the fault ends.
@@ -177,19 +176,18 @@ struct Direction {
 impl Direction {
     /// Takes a packet, or loses it.
     fn take(&mut self, packet: &[u8], now: Instant, settings: &Settings, random: &mut Random) {
-        let load = |value: &AtomicU64| value.load(Ordering::Relaxed) as f64;
-        if random.unit() * 1e6 < load(&settings.loss_ppm) || self.under_way.len() >= QUEUE {
+        let Quality { delay_ms, jitter_ms, loss_ratio, megabits } = *settings.quality();
+        if random.unit() < loss_ratio || self.under_way.len() >= QUEUE {
             return;
         }
         let mut sent = now;
-        let rate = load(&settings.bits_per_second);
-        if rate > 0.0 {
+        if megabits > 0.0 {
             let begin = self.line_free.map_or(now, |free| free.max(now));
-            sent = begin + Duration::from_secs_f64(packet.len() as f64 * 8.0 / rate);
+            sent = begin + Duration::from_secs_f64(packet.len() as f64 * 8.0 / (megabits * 1e6));
             self.line_free = Some(sent);
         }
-        let delay_us = load(&settings.delay_us) + random.unit() * load(&settings.jitter_us);
-        let due = sent + Duration::from_secs_f64(delay_us * 1e-6);
+        let delay_ms = delay_ms + random.unit() * jitter_ms;
+        let due = sent + Duration::from_secs_f64(delay_ms * 1e-3);
         let due = self.under_way.back().map_or(due, |(last, _)| due.max(*last));
         self.under_way.push_back((due, packet.to_vec()));
     }

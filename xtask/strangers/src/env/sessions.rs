@@ -1,7 +1,8 @@
 //! Other clients of the database: sessions that execute one statement again and again, or hold something open.
 
 use std::io::Write as _;
-use std::process::Child;
+use std::path::Path;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::database::Database;
-use super::process;
+use super::process::{self, ask};
 use super::running::Running;
 
 /// The account of a fault's own clients.
@@ -27,24 +28,36 @@ struct Client {
 /// Starts `count` sessions. Each executes what `script` gives for its number and its round, and then waits for `pause`.
 /// What they have left at work is ended with the fault.
 pub fn start(database: &Database, count: usize, pause: Duration, script: Arc<Script>) -> Result<Running> {
+    let running = start_clients(|| database.client(USER, "shop"), &database.dir, count, pause, &script)?;
+    let database = database.clone();
+    Ok(Running::until(move || database.end_sessions(USER)).and(running))
+}
+
+/// Starts `count` client programs, which end with the fault. Each reads what `script` gives for its number and its round, and then
+/// nothing for `pause`.
+pub fn start_clients(
+    program: impl Fn() -> Command,
+    dir: &Path,
+    count: usize,
+    pause: Duration,
+    script: &Arc<Script>,
+) -> Result<Running> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut clients = Vec::new();
     for number in 0..count {
-        let child = process::spawn(database.client(USER, "shop"), &database.dir, &format!("batch-{number}"));
-        clients.push(client(child?, number, pause, &script, &stop)?);
+        let child = process::spawn(program(), dir, &format!("batch-{number}"));
+        clients.push(client(child?, number, pause, script, &stop)?);
     }
-    let database = database.clone();
     Ok(Running::until(move || {
         stop.store(true, Ordering::Relaxed);
-        for client in &mut clients {
-            let _ = client.child.kill();
-        }
-        let ended = database.end_sessions(USER);
+        // With what the programs have started: each is a process group of its own.
+        let groups = clients.iter().map(|client| format!("-{}", client.child.id()));
+        let _ = ask(Command::new("kill").args(["-s", "KILL", "--"]).args(groups), "");
         for mut client in clients {
             let _ = client.child.wait();
             let _ = client.writer.join();
         }
-        ended
+        Ok(())
     }))
 }
 

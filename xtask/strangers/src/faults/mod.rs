@@ -1,9 +1,20 @@
-//! The faults that draws are made of, one a file. A fault is data (name, mechanism, what counts as naming it, how its
+//! The faults that draws are made of, a file for what they are about. A fault is data (name, mechanism, what counts as naming it, how its
 //! parameters follow from the intensity) and what brings it about. Nothing here reads a verdict: whether a fault was
 //! felt is measured by the client's response times alone.
 
+mod code;
+mod control;
+mod host;
+mod limits;
+mod load;
+mod locks;
+mod log;
+mod network;
 mod parameters;
-mod parts;
+mod plans;
+mod pools;
+mod proxy;
+mod statements;
 #[cfg(test)]
 mod tests;
 
@@ -40,16 +51,8 @@ impl Family {
         [Self::Database, Self::App, Self::Host, Self::Network, Self::Proxy, Self::Load, Self::Control];
 
     /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Database => "database",
-            Self::App => "app",
-            Self::Host => "host",
-            Self::Network => "network",
-            Self::Proxy => "proxy",
-            Self::Load => "load",
-            Self::Control => "control",
-        }
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 }
 
@@ -77,7 +80,7 @@ impl Setup {
 
 /// One kind of fault.
 pub struct Fault {
-    /// Its name, which is its file's.
+    /// Its name.
     pub name: &'static str,
     /// Its layer.
     pub family: Family,
@@ -118,113 +121,37 @@ impl Fault {
     }
 }
 
-/// The kinds that an edition deals.
-pub fn dealt(edition: Edition) -> &'static [&'static Fault] {
-    match edition {
-        Edition::First => FIRST,
+/// The kinds that an edition deals. Seeds were played with the order of the first one's, so it stays as it is.
+pub fn dealt(edition: Edition) -> Vec<&'static Fault> {
+    let parts = match edition {
+        Edition::First => &ALL[..ALL.len() - 1],
         Edition::Proxies => ALL,
-    }
-}
-
-/// Declares one module a fault, and the lists of the first edition's and of all.
-macro_rules! faults {
-    (first: [$($name:ident),* $(,)?], later: [$($later:ident),* $(,)?] $(,)?) => {
-        $(mod $name;)*
-        $(mod $later;)*
-
-        /// Faults of the first edition, by layer. Seeds were played with these, so the list stays as it is.
-        const FIRST: &[&Fault] = &[$(&$name::FAULT),*];
-
-        /// Every fault.
-        pub const ALL: &[&Fault] = &[$(&$name::FAULT,)* $(&$later::FAULT),*];
     };
+    parts.iter().copied().flatten().collect()
 }
 
-faults! { first: [
-    // database
-    lock_holder,
-    hot_row,
-    table_lock,
-    metadata_lock,
-    global_read_lock,
-    index_dropped,
-    join_index_dropped,
-    stale_statistics,
-    long_transaction,
-    vacuum,
-    small_redo_log,
-    checkpoint,
-    durable_commits,
-    temporary_tables,
-    small_buffer_pool,
-    connection_limit,
-    thread_pool_scans,
-    small_table_cache,
-    bulk_insert,
-    dump,
-    bad_query,
-    mix_changed,
-    rows_grow,
-    many_indexes,
-    large_values,
-    purge,
-    table_rebuild,
-    long_sorts,
-    // app
-    few_workers,
-    small_pool,
-    pool_leak,
-    connections_held,
-    downstream_slow,
-    cpu_loop,
-    interpreter_busy,
-    collector_pauses,
-    sleep_in_handler,
-    synchronous_log,
-    reconnecting,
-    app_lock,
-    statement_per_row,
-    cache_lost,
-    // host
-    cpu_neighbor,
-    process_churn,
-    app_cpu_quota,
-    database_cpu_quota,
-    database_memory,
-    disk_throughput,
-    disk_operations,
-    disk_neighbor,
-    descriptor_limit,
-    app_pauses,
-    database_pauses,
-    // network
-    network_delay,
-    network_jitter,
-    network_loss,
-    network_bandwidth,
-    // load
-    workload_spike,
-    other_clients,
-    generator_limit,
-    overload,
-    // control
-    healthy,
-    more_load_carried,
-    harmless_backup,
-    harmless_index,
-    harmless_analyze,
-    harmless_neighbor,
-    deploy,
-], later: [
-    // proxy
-    small_pooler,
-    pooler_transactions,
-    pooler_sessions,
-    few_slots,
-    few_proxy_connections,
-] }
+/// Every fault by what it is about; those about proxies came with the second edition.
+const ALL: &[&[Fault]] = &[
+    locks::FAULTS,
+    plans::FAULTS,
+    log::FAULTS,
+    limits::FAULTS,
+    statements::FAULTS,
+    pools::FAULTS,
+    code::FAULTS,
+    host::FAULTS,
+    network::FAULTS,
+    load::FAULTS,
+    control::FAULTS,
+    proxy::FAULTS,
+];
+
+/// Every fault.
+pub fn all() -> Vec<&'static Fault> {
+    dealt(Edition::Proxies)
+}
 
 /// The fault of that name.
 pub fn by_name(name: &str) -> Option<&'static Fault> {
-    ALL.iter().copied().find(|fault| fault.name == name)
+    all().into_iter().find(|fault| fault.name == name)
 }

@@ -37,9 +37,19 @@ const TABLES: &str = "CREATE DATABASE shop; USE shop;
 const ROUTE: &str =
     "--route=/=SELECT title FROM item WHERE id = {id}; UPDATE daily SET views = views + 1 WHERE day = 1";
 
-/// Scans that fill a thread pool of one group for about half of the time.
-const SCANS: [&str; 4] =
-    ["--connections=20", "--every=1s", "--for=5s", "--sql=SELECT COUNT(*) FROM item WHERE title LIKE '%pilot%'"];
+/// What scans the table, from each of many connections at the same moment.
+const SCAN: &str = "SELECT COUNT(*) FROM item WHERE title LIKE '%pilot%'";
+
+/// Time between two such moments, not in step with the samples of the database: with a beat of a second each sample, of which there are
+/// two a second, came at the same time after it, and where that was too late none of them saw the queue.
+const BEAT: &str = "--every=700ms";
+
+/// CPU time of the scans of a beat: they fill a thread pool of one group for about half of it, on two CPUs and however quick they are.
+/// A fixed number of scans had a queue too short to be named on a quick machine.
+const FULL: Duration = Duration::from_millis(600);
+
+/// Connections that scan.
+const SCANNERS: std::ops::RangeInclusive<u32> = 20..=80;
 
 /// A transaction that holds the row in which every request counts, four fifths of the time.
 const HOLDER: [&str; 3] = [
@@ -57,6 +67,13 @@ fn on<S: AsRef<str>>(namespace: &str, host: &str, arguments: &[S]) -> Command {
     command.arg(program.get_program()).args(arguments.iter().map(AsRef::as_ref));
     command.env("NO_COLOR", "1").env("HOLDUP_MYSQL_PASSWORD", CANARY).stdin(Stdio::null());
     command
+}
+
+/// User and system time of a process so far: fields 14 and 15 (proc(5)), in hundredths of a second.
+fn cpu(pid: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(2);
+    Duration::from_millis(10 * fields.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>())
 }
 
 /// A service of this test.
@@ -145,14 +162,28 @@ impl<'d> Hosts<'d> {
         self.dir.join("raw").join(name).display().to_string()
     }
 
+    /// How many connections have to scan for [`FULL`]: by the CPU time of scans, which other programs do not make longer.
+    fn scanners(&self) -> u32 {
+        const TRIED: u32 = 20;
+        let before = cpu(self.database.process().pid());
+        self.database.run(&format!("USE shop; {}", format!("{SCAN};").repeat(TRIED as usize)));
+        let scan = (cpu(self.database.process().pid()) - before) / TRIED;
+        println!("a scan takes {scan:?}");
+        let count = FULL.as_secs_f64() / scan.max(Duration::from_millis(1)).as_secs_f64();
+        (count as u32).clamp(*SCANNERS.start(), *SCANNERS.end())
+    }
+
     /// Three faults in the load that began at `begun`.
     fn go_wrong(&self, begun: Instant) {
         let until = |second: u64| {
             std::thread::sleep((begun + Duration::from_secs(second)).saturating_duration_since(Instant::now()));
         };
-        until(QUEUE_S[0]);
+        let scanners = format!("--connections={}", self.scanners());
+        // Earlier, as the first scans begin a beat after their process.
+        until(QUEUE_S[0] - 1);
         self.database.run("SET GLOBAL thread_pool_size = 1; SET GLOBAL thread_pool_stall_limit = 500");
-        let scans = self.disturb(self.database.port, &SCANS);
+        let sql = format!("--sql={SCAN}");
+        let scans = self.disturb(self.database.port, &[&scanners, BEAT, "--for=7s", &sql]);
         until(QUEUE_S[1]);
         drop(scans);
         self.database.run("SET GLOBAL thread_pool_size = 16; SET GLOBAL thread_pool_stall_limit = 10");
