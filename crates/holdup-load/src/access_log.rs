@@ -15,8 +15,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use distinct::Distinct;
-use holdup_import::access::lines::{Line, Lines, MAX_LINE};
-use holdup_import::access::time;
+use holdup_access::lines::{Line, Lines, MAX_LINE};
+use holdup_access::time;
 use holdup_recording::files;
 use request::Request;
 

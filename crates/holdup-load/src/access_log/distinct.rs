@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use holdup_import::access::pattern;
+use holdup_access::pattern;
 
 use super::LoggedOperation;
 use super::request::{METHODS, Request};

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use holdup_import::access::{LINE_NAMES, METHOD_NAMES, MOMENT_NAMES, REQUEST_OBJECTS, TARGET_NAMES};
+use holdup_access::{LINE_NAMES, METHOD_NAMES, MOMENT_NAMES, REQUEST_OBJECTS, TARGET_NAMES};
 
 use super::request::{self, Request};
 use super::{LogEntry, time};

@@ -4,6 +4,8 @@
 //! A server writes a line when the request has ended. Its time belongs to the second in which the
 //! request came: the moment of the line less the time it took.
 
+#![forbid(unsafe_code)]
+
 mod columns;
 mod entry;
 mod format;
@@ -264,5 +266,4 @@ const UPSTREAM: &str = "upstream";
 const SERVERS_MAX: usize = 1_000;
 
 #[cfg(test)]
-#[path = "access/tests.rs"]
 mod tests;
