@@ -1,5 +1,6 @@
-//! Access logs as an account of response time: lines in, counters by second out, in the shape of
-//! the histogram that an app reports of its own requests. Memory is bounded for a log of any size.
+//! Access logs, read twice: as arrivals that a load replays ([`combined`], [`json_arrival`]), and as
+//! an account of response time: lines in, counters by second out, in the shape of the histogram that
+//! an app reports of its own requests. Memory is bounded for a log of any size.
 //!
 //! A server writes a line when the request has ended. Its time belongs to the second in which the
 //! request came: the moment of the line less the time it took.
@@ -7,11 +8,13 @@
 #![forbid(unsafe_code)]
 
 mod columns;
+pub mod combined;
 mod entry;
 mod format;
 mod haproxy;
 pub mod lines;
 mod names;
+pub mod request;
 mod route;
 mod template;
 pub mod time;
@@ -23,7 +26,8 @@ use serde::Serialize;
 
 pub use entry::Entry;
 pub use format::Format;
-pub use names::{LINE_NAMES, METHOD_NAMES, MOMENT_NAMES, REQUEST_OBJECTS, TARGET_NAMES};
+pub use names::arrival as json_arrival;
+pub use request::{Arrival, Request};
 pub use route::pattern;
 pub use timeline::{Family, Pairs, SLOTS_MAX, SeriesCount, SeriesId, Timeline};
 
