@@ -4,13 +4,14 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use crate::script::fill::{self, FilledStatement};
-use crate::script::program::{RequestSpec, Script};
-use crate::script::{Template, Value};
-use holdup_protocol::database::mongodb::Command;
-use holdup_protocol::database::{Login, Statement};
+use crate::script::document::{self, FillText};
+use crate::script::fill;
+use crate::script::program::{Form as ScriptForm, RequestSpec, Script};
+use crate::script::{StepFailure, Template, Value};
+use holdup_protocol::database::Login;
 use holdup_protocol::http::{Request, http1, http2};
 
+use super::driver::prepared::{Commands, Form, Prepared};
 use super::outcome::Outcome;
 use super::redirect::Origin;
 use super::refusals::Refusals;
@@ -20,110 +21,6 @@ use super::turns::Turns;
 use crate::model::Load;
 use crate::scenario::{HttpVersion, Scenario};
 use crate::schedule::played::{MixSettings, OrderDelay};
-
-/// One request, ready to be sent.
-pub struct Prepared {
-    /// Index of its operation.
-    pub operation: u32,
-    /// `HEAD` is answered without a body.
-    pub is_head: bool,
-    /// Method, for redirects.
-    pub method: String,
-    /// Path and query, for redirects and cookies.
-    pub path: String,
-    /// It has a body, which a redirect may repeat.
-    pub has_body: bool,
-    /// Its bytes.
-    pub form: Form,
-    /// Where its trace id comes from.
-    pub traced: TraceSource,
-    /// Header fields and body of a session's request, where its bytes do not show them: HTTP/2.
-    given: Option<Box<Parts>>,
-}
-
-/// Header fields and body of a request.
-type Parts = (Vec<(String, String)>, Option<Vec<u8>>);
-
-impl Prepared {
-    /// Without bytes to send.
-    pub fn blank(operation: u32) -> Self {
-        Self {
-            operation,
-            is_head: false,
-            method: String::new(),
-            path: String::new(),
-            has_body: false,
-            form: Form::Http1(Vec::new(), 0),
-            traced: TraceSource::No,
-            given: None,
-        }
-    }
-
-    /// Statements as they are.
-    pub fn statements(operation: u32, statements: Vec<Statement>) -> Self {
-        Self { form: Form::Sql(statements, false), ..Self::blank(operation) }
-    }
-
-    /// The given header fields, and the body.
-    fn parts(&self) -> Parts {
-        match &self.form {
-            Form::Http1(bytes, end) => {
-                let head = String::from_utf8_lossy(&bytes[..*end]);
-                let fields = head.lines().skip(1).filter_map(|line| line.split_once(": "));
-                let own = fields.filter(|(name, value)| {
-                    !["host", "content-length", "cookie"].contains(&name.to_ascii_lowercase().as_str())
-                        && *value != trace::PLACE
-                });
-                let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
-                (own.collect(), self.has_body.then(|| bytes[*end..].to_vec()))
-            }
-            Form::Http2(_) | Form::Sql(..) | Form::Mongodb(_) => self.given.as_deref().cloned().unwrap_or_default(),
-        }
-    }
-}
-
-/// The bytes of a request in its protocol.
-pub enum Form {
-    /// Head and body, and the length of the head in bytes.
-    Http1(Vec<u8>, usize),
-    /// Frames without the stream's number.
-    Http2(http2::Template),
-    /// Statements, and whether to keep their first rows.
-    Sql(Vec<Statement>, bool),
-    /// Commands of MongoDB.
-    Mongodb(Commands),
-}
-
-/// Commands, and how they are executed.
-#[derive(Clone)]
-pub struct Commands {
-    /// In their order.
-    pub list: Vec<Command>,
-    /// All of them in one transaction.
-    pub is_transaction: bool,
-    /// Keep their first rows.
-    pub keeps_row: bool,
-}
-
-impl Form {
-    /// Where the trace id goes, if there is a place for one.
-    fn trace_source(&self) -> TraceSource {
-        let at = match self {
-            // It is among the last fields of the head.
-            Self::Http1(bytes, head) => {
-                let mut windows = bytes[..*head].windows(trace::LENGTH);
-                windows.rposition(|w| w == trace::PLACE.as_bytes())
-            }
-            Self::Http2(template) => http2::Template::place_of(template, trace::PLACE.as_bytes()),
-            Self::Sql(statements, _) if statements.iter().any(|s| !s.is_prepared) => return TraceSource::InStatements,
-            Self::Mongodb(commands) if commands.list.iter().any(Command::takes_comment) => {
-                return TraceSource::InStatements;
-            }
-            Self::Sql(..) | Self::Mongodb(_) => None,
-        };
-        at.map_or(TraceSource::No, TraceSource::At)
-    }
-}
 
 /// See the module.
 pub struct Plan<'a> {
@@ -232,6 +129,16 @@ impl<'a> Plan<'a> {
         instead.or_else(|| self.requests.get(index as usize))
     }
 
+    /// Whether a connection carries several requests at a time.
+    pub fn is_http2(&self) -> bool {
+        self.scenario.http.version == HttpVersion::Http2
+    }
+
+    /// Whether statements or commands are sent.
+    pub fn is_database(&self) -> bool {
+        self.scenario.target.sql.is_some()
+    }
+
     /// The account of a recorded mix's sessions, in `database` if given.
     pub fn login(&self, database: Option<&str>) -> Option<Arc<Login>> {
         let address = self.scenario.target.sql.as_ref()?;
@@ -242,7 +149,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The database that the target names; empty if it names none.
-    pub fn database(&self) -> &str {
+    fn database(&self) -> &str {
         self.scenario.target.sql.as_ref().and_then(|address| address.database.as_deref()).unwrap_or_default()
     }
 
@@ -257,11 +164,12 @@ impl<'a> Plan<'a> {
 
     /// Lays out a session's request if it never changes; otherwise it stays blank for now.
     fn constant_request(&self, spec: &RequestSpec) -> Prepared {
+        let blank = || Prepared::blank(spec.operation);
         if !spec.form.is_constant() {
-            return Prepared::blank(spec.operation);
+            return blank();
         }
-        let crate::script::program::Form::Http { method, path, headers, .. } = &spec.form else {
-            return self.put_constant(spec);
+        let ScriptForm::Http { method, path, headers, .. } = &spec.form else {
+            return self.database_request(spec, &mut document::constant).unwrap_or_else(|_| blank());
         };
         let text = |template: &Template| template.constant().unwrap_or_default().to_owned();
         let headers: Vec<(String, String)> = headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
@@ -287,36 +195,23 @@ impl<'a> Plan<'a> {
         self.put(spec.operation, method, path, headers, body)
     }
 
-    fn put_constant(&self, spec: &RequestSpec) -> Prepared {
-        match spec.form {
-            crate::script::program::Form::Mongodb { .. } => {
-                self.put_commands(spec, fill::constant_commands(&spec.form, self.database()))
-            }
-            _ => self.put_statements(spec, fill::constant_statements(&spec.form)),
-        }
-    }
-
-    /// Lays out a session's commands.
-    pub fn put_commands(&self, spec: &RequestSpec, list: Vec<Command>) -> Prepared {
-        let is_transaction = matches!(spec.form, crate::script::program::Form::Mongodb { is_transaction: true, .. });
-        let keeps_row = !(spec.captures.is_empty() && spec.checks.is_empty());
-        let form = Form::Mongodb(Commands { list, is_transaction, keeps_row });
-        let traced = if self.trace.is_some() { form.trace_source() } else { TraceSource::No };
-        Prepared { form, traced, ..Prepared::blank(spec.operation) }
-    }
-
-    /// Lays out a session's statements.
-    pub fn put_statements(&self, spec: &RequestSpec, filled: Vec<FilledStatement>) -> Prepared {
-        let bound = |p: Vec<u8>| Some(p);
-        let statements = filled.into_iter().map(|s| Statement {
-            text: s.text,
-            is_prepared: s.is_prepared,
-            parameters: s.parameters.into_iter().map(bound).collect(),
-        });
+    /// Lays out what a database executes for a session's request; `text` gives the text of a template.
+    ///
+    /// # Errors
+    /// If a template cannot be filled in.
+    pub fn database_request(&self, spec: &RequestSpec, text: &mut FillText<'_>) -> Result<Prepared, StepFailure> {
         // Only captures and checks look at columns and rows.
-        let form = Form::Sql(statements.collect(), !(spec.captures.is_empty() && spec.checks.is_empty()));
+        let keeps_row = !(spec.captures.is_empty() && spec.checks.is_empty());
+        let form = match &spec.form {
+            ScriptForm::Mongodb { commands, is_transaction } => {
+                let list = fill::commands(commands, self.database(), text)?;
+                Form::Mongodb(Commands { list, is_transaction: *is_transaction, keeps_row })
+            }
+            ScriptForm::Sql { statements } => Form::Sql(fill::statements(statements, text)?, keeps_row),
+            ScriptForm::Http { .. } => return Err(StepFailure::Template),
+        };
         let traced = if self.trace.is_some() { form.trace_source() } else { TraceSource::No };
-        Prepared { form, traced, ..Prepared::blank(spec.operation) }
+        Ok(Prepared { form, traced, ..Prepared::blank(spec.operation) })
     }
 
     fn put(
@@ -390,29 +285,5 @@ impl<'a> Plan<'a> {
         let is_of_body = |name: &str| name.eq_ignore_ascii_case("content-type");
         let headers: Vec<_> = headers.into_iter().filter(|(name, _)| repeats || !is_of_body(name)).collect();
         Some(self.put(request.operation, method, &path, &headers, body.filter(|_| repeats).as_deref()))
-    }
-
-    /// `request` with a `Cookie` header.
-    pub fn with_cookies(request: &Prepared, cookies: &str) -> Prepared {
-        let form = match &request.form {
-            Form::Http1(bytes, end) => {
-                let (head, rest) = bytes.split_at(end.saturating_sub(2));
-                let with = [head, b"Cookie: ", cookies.as_bytes(), b"\r\n", rest].concat();
-                let end = end + with.len() - bytes.len();
-                Form::Http1(with, end)
-            }
-            // Additions come after the trace id, whose place stays the same: frames are cut as
-            // before.
-            Form::Http2(template) => Form::Http2(template.with_extra(&[("cookie", cookies)])),
-            Form::Sql(statements, keeps) => Form::Sql(statements.clone(), *keeps),
-            Form::Mongodb(commands) => Form::Mongodb(commands.clone()),
-        };
-        Prepared {
-            method: request.method.clone(),
-            path: request.path.clone(),
-            form,
-            given: request.given.clone(),
-            ..*request
-        }
     }
 }

@@ -1,12 +1,11 @@
-//! What a connection and its loop exchange: the state of the connection, what the loop lends it for
-//! reading, and what came of that.
+//! What a connection and its loop exchange: the state of the connection, what the loop
+//! reads with, and what came of that.
 
-use holdup_protocol::http::http1;
+use holdup_protocol::http::http1::HeadMemo;
 
 use crate::engine::clock::Clock;
 use crate::engine::outcome::Outcome;
 use crate::engine::refusals::Refusals;
-use crate::engine::slots::Slots;
 use crate::engine::tls::Tls;
 
 /// The state of a connection.
@@ -56,27 +55,24 @@ pub enum ReadResult {
     Broken(Outcome),
 }
 
-/// Values of `Set-Cookie` headers, each with the slot of the request it answered.
-pub type SetCookies = Vec<(u32, Box<[u8]>)>;
-
-/// What the loop lends a connection while it reads.
-pub struct ReadContext<'a> {
+/// What a loop reads with, and what came of it.
+pub struct Intake<'a> {
     /// The buffer for reading.
-    pub buffer: &'a mut [u8],
-    /// All slots.
-    pub slots: &'a mut Slots,
+    pub buffer: Vec<u8>,
     /// Requests that ended.
-    pub ended: &'a mut Vec<EndedRequest>,
-    /// `Set-Cookie` headers by slot, if cookies are kept.
-    pub set_cookies: Option<&'a mut SetCookies>,
+    pub ended: Vec<EndedRequest>,
+    /// Whether `Set-Cookie` headers are kept, and (below) these, by slot.
+    pub keeps_cookies: bool,
+    /// See `keeps_cookies`.
+    pub set_cookies: Vec<(u32, Box<[u8]>)>,
     /// Most bytes of a body.
-    pub max_response_bytes: u64,
+    pub most_bytes: u64,
     /// Turns the kernel's time stamps into moments.
-    pub clock: &'a Clock,
+    pub clock: Clock,
     /// TLS, if the target speaks it.
     pub tls: Option<&'a Tls>,
     /// The last response head of each operation; the next is likely to be equal.
-    pub memos: &'a mut [http1::HeadMemo],
+    pub memos: Vec<HeadMemo>,
     /// Texts of the database's refusals.
-    pub refusals: &'a mut Refusals,
+    pub refusals: Refusals,
 }

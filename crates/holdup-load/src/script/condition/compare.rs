@@ -42,7 +42,8 @@ pub(super) enum Subject {
 #[derive(Clone)]
 pub(super) enum Test {
     Exists,
-    Is(Relation, Operand),
+    /// The order of both sides is such a one.
+    Is(fn(Ordering) -> bool, Operand),
     Contains(Operand),
     Matches(Regex),
     /// From the one to the other, both included.
@@ -50,16 +51,6 @@ pub(super) enum Test {
     OneOf(Box<[Operand]>),
     /// One of the items of a list variable.
     InList(Node),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Relation {
-    Equal,
-    Unequal,
-    Less,
-    AtMost,
-    Greater,
-    AtLeast,
 }
 
 /// The right side, precomputed as far as it is known.
@@ -214,7 +205,7 @@ impl Test {
     fn passes(&self, side: &Side<'_>, ctx: &mut Context<'_>, work: &mut Work) -> Result<bool, StepFailure> {
         Ok(match self {
             Self::Exists => true,
-            Self::Is(relation, operand) => relation.holds(operand.compare(side, ctx, work)?),
+            Self::Is(is_wanted, operand) => is_wanted(operand.compare(side, ctx, work)?),
             Self::Contains(operand) => operand.is_within(side, ctx, work)?,
             Self::Matches(regex) => side.with_bytes(|bytes| regex.is_match(bytes)),
             Self::Between(low, high) => side.as_number().is_some_and(|number| *low <= number && number <= *high),
@@ -231,19 +222,6 @@ impl Test {
                 NodeValue::Text(text) => compare(side, text.as_bytes(), None).is_eq(),
             },
         })
-    }
-}
-
-impl Relation {
-    fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Self::Equal => ordering.is_eq(),
-            Self::Unequal => ordering.is_ne(),
-            Self::Less => ordering.is_lt(),
-            Self::AtMost => ordering.is_le(),
-            Self::Greater => ordering.is_gt(),
-            Self::AtLeast => ordering.is_ge(),
-        }
     }
 }
 
