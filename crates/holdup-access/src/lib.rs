@@ -200,12 +200,8 @@ impl AccessLog {
 
     /// The number of a request's route; that behind the last is `other`.
     fn route(&mut self, target: &str) -> u16 {
-        let path = match target.find("://").filter(|at| *at < 12) {
-            Some(at) => target[at + 3..].find('/').map_or("/", |slash| &target[at + 3 + slash..]),
-            None => target,
-        };
-        let path = if path.starts_with('/') { &pattern(path) } else { OTHER };
-        let route = shown(path);
+        let path = request::path_of(target.as_bytes()).and_then(|path| std::str::from_utf8(path).ok());
+        let route = path.map_or_else(|| OTHER.to_owned(), |path| shown(&pattern(path)));
         match self.routes.iter().position(|known| *known == route) {
             Some(known) => known as u16,
             None if self.routes.len() < ROUTES_MAX => {

@@ -64,7 +64,7 @@ pub fn request<'a>(method: &[u8], target: &'a [u8]) -> Option<Request<'a>> {
 }
 
 /// The path of `target`, without `scheme://host` and without a fragment.
-fn path_of(target: &[u8]) -> Option<&[u8]> {
+pub(crate) fn path_of(target: &[u8]) -> Option<&[u8]> {
     let scheme = target.windows(3).take(12).position(|w| w == b"://");
     let path = match scheme {
         Some(at) if !target.starts_with(b"/") => {

@@ -12,8 +12,6 @@ mod client;
 mod error;
 mod field;
 mod mongodb;
-mod open;
-mod random;
 mod row;
 mod run;
 mod schema;
