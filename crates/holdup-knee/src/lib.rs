@@ -24,7 +24,7 @@ mod statistics;
 mod step;
 
 #[cfg(test)]
-mod simulation;
+mod tests;
 
 pub use config::{Config, Objective};
 pub use figure::figure;

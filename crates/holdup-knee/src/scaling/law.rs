@@ -85,13 +85,6 @@ pub(super) fn law(given: &[CapacityPoint]) -> Option<ScalingLaw> {
     Some(ScalingLaw { unit, gamma, sigma, kappa, peak, is_met })
 }
 
-impl ScalingLaw {
-    /// Capacity with `value`, requests per second.
-    pub fn capacity_at(&self, value: f64) -> f64 {
-        carried(&[self.gamma.value, self.sigma.value, self.kappa.value], value / self.unit)
-    }
-}
-
 /// The sum of squares, each in standard deviations, that chance exceeds once in twenty times: the
 /// quantile of the chi-square distribution (E. Wilson, M. Hilferty, "The Distribution of
 /// Chi-Square", 1931).
@@ -117,7 +110,7 @@ impl Point {
     }
 }
 
-fn carried(at: &[f64; 3], n: f64) -> f64 {
+pub(super) fn carried(at: &[f64; 3], n: f64) -> f64 {
     at[0] * n / (1.0 + at[1] * (n - 1.0) + at[2] * n * (n - 1.0)).max(1e-9)
 }
 

@@ -1,5 +1,4 @@
 //! A world for tests: services whose knee is known, under load step by step, by discrete-event simulation.
-#![cfg(test)]
 
 mod searches;
 mod server;
