@@ -1,9 +1,6 @@
 //! One connection: a socket, TLS if the target uses it, and the driver of its protocol. It moves
 //! bytes and reports which requests ended; the loop decides when and why.
 
-mod link;
-mod results;
-
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, ErrorKind};
 use std::net::SocketAddr;
@@ -13,10 +10,10 @@ use holdup_protocol::database::Login;
 use holdup_protocol::http::WantedParts;
 use rustls::ClientConnection;
 
-pub use self::link::{Link, Output};
-pub use self::results::{EndedRequest, Intake, ReadResult, Resend, Stage};
 use super::cookies::Cookies;
 use super::driver::{Driver, OutgoingRequest};
+use super::intake::Intake;
+use super::link::Link;
 use super::outcome::Outcome;
 use super::slots::Slots;
 use super::tls::Tls;
@@ -25,6 +22,29 @@ use crate::sys;
 
 /// Buffers read from one connection before the others get their turn.
 const MOST_READS: usize = 16;
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Without a socket.
+    Closed,
+    /// The kernel is connecting since this time.
+    Connecting(i64),
+    /// The TLS handshake is under way; connecting began at this time.
+    Handshaking(i64),
+    /// Requests can be sent.
+    Open,
+}
+
+/// The result of reading.
+pub enum ReadResult {
+    /// Everything that had arrived was read.
+    All,
+    /// There may be more: read again without waiting for an event.
+    Some,
+    /// The connection is broken; requests still on it ended with this outcome.
+    Broken(Outcome),
+}
 
 /// One of the loop's connections: at most one socket at a time, and what it speaks.
 pub struct Connection {

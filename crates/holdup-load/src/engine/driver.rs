@@ -1,11 +1,10 @@
 //! What a connection speaks. A driver connects (what comes before the first request), prepares (the
-//! bytes of a request, in [`prepared`]) and executes: bytes of a response in, ends of requests out.
+//! bytes of a request, which `layout` makes) and executes: bytes of a response in, ends of requests out.
 //! It opens no socket, and decides neither when a request is sent nor what is counted.
 
 mod database;
 mod http1;
 mod http2;
-pub mod prepared;
 
 use std::sync::Arc;
 
@@ -16,13 +15,14 @@ use holdup_protocol::http::http1::Parser;
 use self::database::Database;
 use self::http1::Http1;
 use self::http2::Http2;
-use self::prepared::{Form, Prepared};
-use super::connection::{Intake, Link};
+use super::intake::Intake;
+use super::link::Link;
 use super::outcome::Outcome;
-use super::plan::Plan;
+use super::prepared::{Form, Prepared};
 use super::slots::{InFlight, Slots};
 use super::trace::Mark;
-use crate::scenario::HttpVersion;
+use crate::scenario::{HttpVersion, Scenario};
+use crate::schedule::played::MixSettings;
 
 /// A request being sent.
 pub struct OutgoingRequest<'a> {
@@ -45,12 +45,13 @@ pub enum Driver {
 }
 
 impl Driver {
-    /// For the connection whose first slot is `slot`; a database's sessions use `login`.
-    pub fn new(plan: &Plan<'_>, login: Option<&Arc<Login>>, slot: u32) -> Self {
-        match (&plan.scenario.target.sql, login, plan.scenario.http.version) {
+    /// For the connection whose first slot is `slot`; a database's sessions use `login`, and those of a
+    /// recorded mix behave as `manner` says.
+    pub fn new(scenario: &Scenario, login: Option<&Arc<Login>>, manner: Option<&Arc<MixSettings>>, slot: u32) -> Self {
+        match (&scenario.target.sql, login, scenario.http.version) {
             (Some(address), Some(login), _) => {
                 let (address, login) = (Arc::clone(address), Arc::clone(login));
-                Self::Database(Box::new(Database::new(address, login, plan.manner.clone(), slot)))
+                Self::Database(Box::new(Database::new(address, login, manner.cloned(), slot)))
             }
             (_, _, HttpVersion::Http1) => Self::Http1(Http1::new(slot)),
             (_, _, HttpVersion::Http2) => Self::Http2(Box::default()),

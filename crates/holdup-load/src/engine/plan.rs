@@ -4,19 +4,16 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use crate::script::document::{self, FillText};
-use crate::script::fill;
-use crate::script::program::{Form as ScriptForm, RequestSpec, Script};
-use crate::script::{StepFailure, Template, Value};
+use crate::script::Value;
+use crate::script::program::Script;
 use holdup_protocol::database::Login;
-use holdup_protocol::http::{Request, http1, http2};
 
-use super::driver::prepared::{Commands, Form, Prepared};
+use super::layout::Layout;
 use super::outcome::Outcome;
-use super::redirect::Origin;
+use super::prepared::Prepared;
 use super::refusals::Refusals;
 use super::tls::Tls;
-use super::trace::{self, TraceSource};
+use super::trace;
 use super::turns::Turns;
 use crate::model::Load;
 use crate::scenario::{HttpVersion, Scenario};
@@ -52,10 +49,8 @@ pub struct Plan<'a> {
     pub tls: Option<Tls>,
     /// The target's address; none while its name does not resolve.
     pub address: RwLock<Option<SocketAddr>>,
-    /// Scheme, host and port, for redirects.
-    pub origin: Origin,
-    /// Headers sent with every request, beside those of the operation.
-    extra: Vec<(String, String)>,
+    /// How requests are prepared.
+    pub layout: Layout<'a>,
     /// The high half of all trace ids, if requests carry any.
     pub trace: Option<u64>,
 }
@@ -64,14 +59,7 @@ impl<'a> Plan<'a> {
     /// Lays out all requests.
     pub fn new(scenario: &'a Scenario, tls: Option<Tls>, address: Option<SocketAddr>) -> Self {
         let sessions = scenario.sessions.as_ref().map(|s| (Arc::clone(&s.script), s.first));
-        let mut extra = Vec::new();
-        if scenario.http.compression {
-            extra.push(("accept-encoding".to_owned(), "gzip, deflate, br, zstd".to_owned()));
-        }
-        let trace = scenario.trace.then(trace::run_id);
-        if trace.is_some() {
-            extra.push((trace::FIELD.to_owned(), trace::PLACE.to_owned()));
-        }
+        let layout = Layout::new(scenario);
         let replayed = match &scenario.load {
             Load::Open(schedule) => schedule.replay().filter(|replay| !replay.requests.is_empty()),
             Load::Closed(_) => None,
@@ -80,9 +68,22 @@ impl<'a> Plan<'a> {
             Load::Open(schedule) => schedule.as_recorded_mix(),
             Load::Closed(_) => None,
         };
-        let mut plan = Self {
+        let requests = match (&scenario.sessions, replayed) {
+            (Some(sessions), _) => sessions.script.requests.iter().map(|spec| layout.constant(spec)).collect(),
+            (None, Some(log)) => {
+                let distinct = log.requests.iter();
+                distinct.map(|r| layout.operation(r.operation, r.method, &r.path, r.method != "HEAD")).collect()
+            }
+            // A recorded mix reads its statements while it is played.
+            (None, None) if played.is_some() => Vec::new(),
+            (None, None) => {
+                let operations = scenario.operations.iter().enumerate();
+                operations.map(|(i, o)| layout.operation(i as u32, &o.method, &o.path, true)).collect()
+            }
+        };
+        Self {
             scenario,
-            requests: Vec::new(),
+            requests,
             operations: scenario.operations.iter().map(|o| o.name.clone()).collect(),
             measured: scenario.measured(),
             phases: scenario.load.phase_names(),
@@ -95,24 +96,9 @@ impl<'a> Plan<'a> {
             refusals: Mutex::default(),
             tls,
             address: RwLock::new(address),
-            origin: Origin { tls: scenario.target.tls, authority: scenario.target.authority() },
-            extra,
-            trace,
-        };
-        plan.requests = match (&scenario.sessions, replayed) {
-            (Some(sessions), _) => sessions.script.requests.iter().map(|spec| plan.constant_request(spec)).collect(),
-            (None, Some(log)) => {
-                let distinct = log.requests.iter();
-                distinct.map(|r| plan.operation_request(r.operation, r.method, &r.path, r.method != "HEAD")).collect()
-            }
-            // A recorded mix reads its statements while it is played.
-            (None, None) if played.is_some() => Vec::new(),
-            (None, None) => {
-                let operations = scenario.operations.iter().enumerate();
-                operations.map(|(i, o)| plan.operation_request(i as u32, &o.method, &o.path, true)).collect()
-            }
-        };
-        plan
+            layout,
+            trace: scenario.trace.then(trace::run_id),
+        }
     }
 
     /// The database's first refusal of each operation and outcome, with their names.
@@ -148,11 +134,6 @@ impl<'a> Plan<'a> {
         Some(Arc::new(login))
     }
 
-    /// The database that the target names; empty if it names none.
-    fn database(&self) -> &str {
-        self.scenario.target.sql.as_ref().and_then(|address| address.database.as_deref()).unwrap_or_default()
-    }
-
     /// Name of a phase.
     pub fn phase(&self, index: usize) -> Option<String> {
         if let Some(name) = self.phases.get(index) {
@@ -160,130 +141,5 @@ impl<'a> Plan<'a> {
         }
         let Load::Open(schedule) = &self.scenario.load else { return None };
         Some(schedule.as_live()?.stretch(index)?.name)
-    }
-
-    /// Lays out a session's request if it never changes; otherwise it stays blank for now.
-    fn constant_request(&self, spec: &RequestSpec) -> Prepared {
-        let blank = || Prepared::blank(spec.operation);
-        if !spec.form.is_constant() {
-            return blank();
-        }
-        let ScriptForm::Http { method, path, headers, .. } = &spec.form else {
-            return self.database_request(spec, &mut document::constant).unwrap_or_else(|_| blank());
-        };
-        let text = |template: &Template| template.constant().unwrap_or_default().to_owned();
-        let headers: Vec<(String, String)> = headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
-        let body = spec.form.constant_body();
-        self.lay_out(spec, method, &text(path), &headers, body.as_deref().map(str::as_bytes))
-    }
-
-    /// Lays out a session's request.
-    pub fn lay_out(
-        &self,
-        spec: &RequestSpec,
-        method: &str,
-        path: &str,
-        headers: &[(String, String)],
-        body: Option<&[u8]>,
-    ) -> Prepared {
-        if spec.needs.body && self.scenario.http.compression {
-            // Checks and captures need an uncompressed body.
-            let plain = ("Accept-Encoding".to_owned(), "identity".to_owned());
-            let headers: Vec<_> = headers.iter().cloned().chain([plain]).collect();
-            return self.put(spec.operation, method, path, &headers, body);
-        }
-        self.put(spec.operation, method, path, headers, body)
-    }
-
-    /// Lays out what a database executes for a session's request; `text` gives the text of a template.
-    ///
-    /// # Errors
-    /// If a template cannot be filled in.
-    pub fn database_request(&self, spec: &RequestSpec, text: &mut FillText<'_>) -> Result<Prepared, StepFailure> {
-        // Only captures and checks look at columns and rows.
-        let keeps_row = !(spec.captures.is_empty() && spec.checks.is_empty());
-        let form = match &spec.form {
-            ScriptForm::Mongodb { commands, is_transaction } => {
-                let list = fill::commands(commands, self.database(), text)?;
-                Form::Mongodb(Commands { list, is_transaction: *is_transaction, keeps_row })
-            }
-            ScriptForm::Sql { statements } => Form::Sql(fill::statements(statements, text)?, keeps_row),
-            ScriptForm::Http { .. } => return Err(StepFailure::Template),
-        };
-        let traced = if self.trace.is_some() { form.trace_source() } else { TraceSource::No };
-        Ok(Prepared { form, traced, ..Prepared::blank(spec.operation) })
-    }
-
-    fn put(
-        &self,
-        operation: u32,
-        method: &str,
-        path: &str,
-        headers: &[(String, String)],
-        body: Option<&[u8]>,
-    ) -> Prepared {
-        let given = |name: &str| headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
-        let all = headers.iter().chain(self.extra.iter().filter(|(name, _)| !given(name)));
-        let mut all: Vec<_> = all.map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let scheme = if self.origin.tls { "https" } else { "http" };
-        let form = |all: &[(&str, &str)]| {
-            let request = Request { method, scheme, authority: &self.origin.authority, path, headers: all, body };
-            match self.scenario.http.version {
-                HttpVersion::Http1 => {
-                    let bytes = http1::request_bytes(&request, self.scenario.http.keep_alive);
-                    let head = bytes.len() - body.map_or(0, <[u8]>::len);
-                    Form::Http1(bytes, head)
-                }
-                HttpVersion::Http2 => Form::Http2(http2::Template::new(&request)),
-            }
-        };
-        let own = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(trace::FIELD));
-        let (form, traced) = match (own, self.trace) {
-            (Some((_, value)), _) => (form(&all), TraceSource::from_header(value)),
-            (None, None) => (form(&all), TraceSource::No),
-            (None, Some(_)) => {
-                let laid_out = form(&all);
-                match laid_out.trace_source() {
-                    // A frame of a very long head ends within the trace id: send the request
-                    // without it.
-                    TraceSource::No => {
-                        all.retain(|(name, _)| *name != trace::FIELD);
-                        (form(&all), TraceSource::No)
-                    }
-                    traced => (laid_out, traced),
-                }
-            }
-        };
-        let keeps = self.sessions.is_some() && matches!(form, Form::Http2(_));
-        let given = keeps.then(|| Box::new((headers.to_vec(), body.map(<[u8]>::to_vec))));
-        let (method, path, has_body) = (method.to_owned(), path.to_owned(), body.is_some());
-        Prepared { operation, is_head: method == "HEAD", method, path, has_body, form, traced, given }
-    }
-
-    /// Lays out a request of an operation with its headers, and with its body if `with_body`.
-    pub fn operation_request(&self, operation: u32, method: &str, path: &str, with_body: bool) -> Prepared {
-        let own = &self.scenario.operations[operation as usize];
-        let body = own.body.as_deref().filter(|_| with_body).map(str::as_bytes);
-        self.put(operation, method, path, &own.headers, body)
-    }
-
-    /// The request that follows the redirect of `request`, given `status` and `location`; none if
-    /// it is not a redirect to follow. RFC 9110, section 15.4: 307 and 308 repeat the request, the
-    /// others use GET.
-    pub fn redirected(&self, request: &Prepared, status: u16, location: &[u8]) -> Option<Prepared> {
-        if !matches!(status, 301 | 302 | 303 | 307 | 308) {
-            return None;
-        }
-        let path = self.origin.resolve(&request.path, std::str::from_utf8(location).ok()?)?;
-        let repeats = matches!(status, 307 | 308);
-        let method = if repeats || request.is_head { request.method.as_str() } else { "GET" };
-        if self.sessions.is_none() {
-            return Some(self.operation_request(request.operation, method, &path, repeats && request.has_body));
-        }
-        // Headers and body of a filled-in request exist only in its bytes.
-        let (headers, body) = request.parts();
-        let is_of_body = |name: &str| name.eq_ignore_ascii_case("content-type");
-        let headers: Vec<_> = headers.into_iter().filter(|(name, _)| repeats || !is_of_body(name)).collect();
-        Some(self.put(request.operation, method, &path, &headers, body.filter(|_| repeats).as_deref()))
     }
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::driver::prepared::Prepared;
+use super::prepared::Prepared;
 use super::sessions::NO_SESSION;
 
 /// A time that has not come yet.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use holdup_protocol::database::{Address, Error, Event, Login, Session};
 
-use super::prepared::{Commands, Form};
-use crate::engine::connection::{EndedRequest, Intake, Output, Resend};
+use crate::engine::intake::{EndedRequest, Intake, Resend};
+use crate::engine::link::Output;
 use crate::engine::outcome::Outcome;
+use crate::engine::prepared::{Commands, Form};
 use crate::engine::refusals;
 use crate::engine::slots::{InFlight, NEVER, Slots};
 use crate::engine::trace::Mark;

@@ -3,7 +3,8 @@
 use holdup_protocol::http::WantedParts;
 use holdup_protocol::http::http1::{Malformed, Parser, Progress};
 
-use crate::engine::connection::{EndedRequest, Intake, Link, Output, Resend};
+use crate::engine::intake::{EndedRequest, Intake, Resend};
+use crate::engine::link::{Link, Output};
 use crate::engine::outcome::Outcome;
 use crate::engine::slots::{NEVER, Slots};
 use crate::engine::trace::Mark;

@@ -4,7 +4,8 @@
 use holdup_protocol::http::WantedParts;
 use holdup_protocol::http::http2::{Config, Error, Event, Session, Template};
 
-use crate::engine::connection::{EndedRequest, Intake, Output, Resend};
+use crate::engine::intake::{EndedRequest, Intake, Resend};
+use crate::engine::link::Output;
 use crate::engine::outcome::Outcome;
 use crate::engine::slots::{NEVER, Slots};
 use crate::engine::timing;

@@ -2,9 +2,10 @@
 
 use super::Loop;
 use super::demand::Demand;
-use crate::engine::connection::{EndedRequest, Resend, Stage};
-use crate::engine::driver::prepared::Prepared;
+use crate::engine::connection::Stage;
+use crate::engine::intake::{EndedRequest, Resend};
 use crate::engine::outcome::Outcome;
+use crate::engine::prepared::Prepared;
 use crate::engine::sessions::NO_SESSION;
 use crate::sys::monotonic_ns;
 
@@ -48,7 +49,7 @@ impl Loop<'_> {
         {
             let own = &self.plan.requests[request.request as usize];
             let spec: &Prepared = request.instead.as_deref().unwrap_or(own);
-            if let Some(next) = self.plan.redirected(spec, request.status, &location) {
+            if let Some(next) = self.plan.layout.redirected(spec, request.status, &location) {
                 if request.hops < self.plan.scenario.http.redirects {
                     return self.follow(slot, next);
                 }

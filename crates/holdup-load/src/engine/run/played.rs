@@ -7,8 +7,8 @@ use super::Loop;
 use super::demand::Demand;
 use super::player::{PlayedSession, Player};
 use crate::engine::connection::Stage;
-use crate::engine::driver::prepared::Prepared;
 use crate::engine::outcome::Outcome;
+use crate::engine::prepared::Prepared;
 use crate::engine::slots::{ExecutionDetails, InFlight};
 use crate::schedule::played::{Action, DatabaseName, PlannedExecution, Play};
 

@@ -34,8 +34,10 @@ impl Pool {
         let streams = http.streams.max(1);
         let count = slots.div_ceil(streams as usize) as u32;
         let login = plan.scenario.target.sql.as_ref().map(|address| address.login());
-        let connection =
-            |index: u32| Connection::new(Driver::new(plan, login.as_ref(), index * streams), http.keep_alive);
+        let connection = |index: u32| {
+            let driver = Driver::new(plan.scenario, login.as_ref(), plan.manner.as_ref(), index * streams);
+            Connection::new(driver, http.keep_alive)
+        };
         Ok(Self {
             epoll: Epoll::new()?,
             connections: (0..count).map(connection).collect(),

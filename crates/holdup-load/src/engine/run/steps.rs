@@ -198,7 +198,7 @@ impl Loop<'_> {
                 .with_context(script, now, number, |context| match &spec.form {
                     Form::Http { .. } => filled.http(&spec.form, context),
                     Form::Sql { .. } | Form::Mongodb { .. } => {
-                        let laid_out = plan.database_request(spec, &mut |text, out| text.render(context, out))?;
+                        let laid_out = plan.layout.database(spec, &mut |text, out| text.render(context, out))?;
                         request.instead = Some(Box::new(laid_out));
                         Ok(())
                     }
@@ -222,7 +222,7 @@ impl Loop<'_> {
                         filled.headers.push(("Cookie".to_owned(), cookies));
                     }
                     let body = filled.body.as_deref();
-                    let laid_out = plan.lay_out(spec, method, &filled.path, &filled.headers, body);
+                    let laid_out = plan.layout.session(spec, method, &filled.path, &filled.headers, body);
                     request.instead = Some(Box::new(laid_out));
                 } else if let Some(cookies) = cookies {
                     request.instead = Some(Box::new(own.with_cookies(&cookies)));

@@ -5,7 +5,7 @@ use holdup_protocol::database::Statement;
 use holdup_protocol::database::mongodb::Command;
 use holdup_protocol::http::http2;
 
-use crate::engine::trace::{self, TraceSource};
+use super::trace::{self, TraceSource};
 
 /// One request, ready to be sent.
 pub struct Prepared {

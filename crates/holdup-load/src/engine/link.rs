@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustls::ClientConnection;
 
-use crate::engine::outcome::Outcome;
+use super::outcome::Outcome;
 use crate::sys;
 
 /// Most bytes handed to TLS at once. TLS buffers what it can't send, so it gets no more while the

@@ -1,25 +1,12 @@
-//! What a connection and its loop exchange: the state of the connection, what the loop
-//! reads with, and what came of that.
+//! What a loop reads with, and what came of it: the buffer, the clock of the stamps, and the requests
+//! that ended.
 
 use holdup_protocol::http::http1::HeadMemo;
 
-use crate::engine::clock::Clock;
-use crate::engine::outcome::Outcome;
-use crate::engine::refusals::Refusals;
-use crate::engine::tls::Tls;
-
-/// The state of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Without a socket.
-    Closed,
-    /// The kernel is connecting since this time.
-    Connecting(i64),
-    /// The TLS handshake is under way; connecting began at this time.
-    Handshaking(i64),
-    /// Requests can be sent.
-    Open,
-}
+use super::clock::Clock;
+use super::outcome::Outcome;
+use super::refusals::Refusals;
+use super::tls::Tls;
 
 /// A request that ended.
 pub struct EndedRequest {
@@ -43,16 +30,6 @@ pub enum Resend {
     /// The server is closing a connection on which it has answered other requests: a new connection
     /// should work as well.
     Always,
-}
-
-/// The result of reading.
-pub enum ReadResult {
-    /// Everything that had arrived was read.
-    All,
-    /// There may be more: read again without waiting for an event.
-    Some,
-    /// The connection is broken; requests still on it ended with this outcome.
-    Broken(Outcome),
 }
 
 /// What a loop reads with, and what came of it.
