@@ -12,6 +12,7 @@ mod client;
 mod error;
 mod field;
 mod mongodb;
+mod open;
 mod row;
 mod run;
 mod schema;

@@ -11,9 +11,10 @@ use holdup_load::scenario::http::Trust;
 use crate::batches::{BATCH_ROWS, Batches, GAPS_WITHIN_ROWS};
 use crate::client::Server;
 use crate::error::GenerateError;
+use crate::open::open;
 use crate::row::Row;
 use crate::schema::Schema;
-use crate::store::{Store, open};
+use crate::store::Store;
 
 /// Most connections.
 pub const CONNECTIONS_MAX: u32 = 32;

@@ -30,5 +30,5 @@ pub use config::{Config, Objective};
 pub use figure::figure;
 pub use finding::{Breaking, Curve, Estimate, Finding, Hysteresis, MissedRequirement, Peak, Point, StepResult, Usl};
 pub use judge::judge;
-pub use search::{Move, Progress, Search};
+pub use search::{Move, Search};
 pub use step::{Purpose, Second, Step, Summary};

@@ -162,7 +162,11 @@ impl Node {
     ///
     /// # Errors
     /// If it is not an integer, or out of range.
-    pub fn integer(&self, what: &str, range: RangeInclusive<u32>) -> Result<u32, YamlError> {
+    pub fn integer<T: FromStr + PartialOrd + fmt::Display>(
+        &self,
+        what: &str,
+        range: RangeInclusive<T>,
+    ) -> Result<T, YamlError> {
         self.within(what, ", a whole number", range)
     }
 

@@ -303,7 +303,8 @@ impl<'a> Reader<'a> {
         for branch in node.list() {
             let keys: &[&str] = if kind == "choose" { &["weight", "steps"] } else { &["steps"] };
             let map = branch.map(keys)?;
-            sum += map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
+            let weight: u32 = map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
+            sum += weight;
             ends.push(sum);
             places.push(flow.ops.len() as u32);
             // A branch may do nothing: the rest up to 100 %.
