@@ -35,6 +35,7 @@ pub struct OutgoingRequest<'a> {
 }
 
 /// See the module.
+#[expect(clippy::large_enum_variant, reason = "the usual protocol has its state in the connection itself")]
 pub enum Driver {
     /// HTTP/1.1.
     Http1(Http1),

@@ -50,6 +50,11 @@ impl Feeder {
     pub fn row(&self, index: usize) -> Option<Row<'_>> {
         self.table.row(index, self.columns.len())
     }
+
+    /// Bytes of memory that its rows take.
+    pub fn memory_bytes(&self) -> usize {
+        self.table.text.capacity() + self.table.ends.capacity() * size_of::<u32>()
+    }
 }
 
 /// Checks the names of columns: each must be unique and usable in a template.

@@ -38,12 +38,14 @@ pub(super) enum Subject {
     Text(Node),
 }
 
+/// Whether an order of both sides is the wanted one.
+pub(super) type Relation = fn(Ordering) -> bool;
+
 /// The test to pass.
 #[derive(Clone)]
 pub(super) enum Test {
     Exists,
-    /// The order of both sides is such a one.
-    Is(fn(Ordering) -> bool, Operand),
+    Is(Relation, Operand),
     Contains(Operand),
     Matches(Regex),
     /// From the one to the other, both included.
@@ -205,7 +207,7 @@ impl Test {
     fn passes(&self, side: &Side<'_>, ctx: &mut Context<'_>, work: &mut Work) -> Result<bool, StepFailure> {
         Ok(match self {
             Self::Exists => true,
-            Self::Is(is_wanted, operand) => is_wanted(operand.compare(side, ctx, work)?),
+            Self::Is(holds, operand) => holds(operand.compare(side, ctx, work)?),
             Self::Contains(operand) => operand.is_within(side, ctx, work)?,
             Self::Matches(regex) => side.with_bytes(|bytes| regex.is_match(bytes)),
             Self::Between(low, high) => side.as_number().is_some_and(|number| *low <= number && number <= *high),

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use regex::bytes::Regex;
 
 use super::Subjects;
-use super::compare::{Comparison, Operand, Subject, Test};
+use super::compare::{Comparison, Operand, Relation, Subject, Test};
 use super::rule::Rule;
 use crate::script::capture::Pointer;
 use crate::script::number::Number;
@@ -22,7 +22,7 @@ const MAX_NESTING: usize = 32;
 const HTTP: [&str; 6] = ["status", "body", "size", "json", "header", "cookie"];
 const SQL: [&str; 2] = ["rows", "column"];
 const TESTS: [&str; 4] = ["exists", "contains", "matches", "in"];
-const RELATIONS: [(&str, fn(Ordering) -> bool); 6] = [
+const RELATIONS: [(&str, Relation); 6] = [
     ("==", Ordering::is_eq),
     ("!=", Ordering::is_ne),
     ("<=", Ordering::is_le),
@@ -225,9 +225,9 @@ impl<'t> Parser<'t> {
     fn test(&mut self) -> Parsed<Test> {
         self.cursor.skip_spaces();
         let at = self.cursor.at();
-        if let Some((_, is_wanted)) = RELATIONS.iter().find(|(sign, _)| self.cursor.eat(sign)) {
+        if let Some((_, relation)) = RELATIONS.iter().find(|(sign, _)| self.cursor.eat(sign)) {
             let node = self.operand(ends_operand)?;
-            return Ok(Test::Is(*is_wanted, Operand::new(node)));
+            return Ok(Test::Is(*relation, Operand::new(node)));
         }
         match self.cursor.word() {
             "exists" => Ok(Test::Exists),
