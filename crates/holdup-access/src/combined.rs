@@ -3,15 +3,17 @@
 
 use std::borrow::Cow;
 
-use super::request::{self, Request};
-use super::{LogEntry, time};
+use super::request::{self, Arrival, Request};
+use super::time;
 
 /// Most brackets that are tried for the date: a user name or a host may contain one.
 const BRACKETS: usize = 8;
 
+/// Reads a line.
+///
 /// # Errors
 /// What is missing.
-pub(super) fn parse(line: &[u8]) -> Result<LogEntry<'_>, &'static str> {
+pub fn arrival(line: &[u8]) -> Result<Arrival<'_>, &'static str> {
     let (at, rest) = date(line).ok_or("no date in brackets such as [10/Oct/2000:13:55:36 -0700]")?;
     let quote = rest.iter().position(|&b| b == b'"').ok_or("no request in quotes after the date")?;
     let quoted = &rest[quote + 1..];
@@ -20,7 +22,7 @@ pub(super) fn parse(line: &[u8]) -> Result<LogEntry<'_>, &'static str> {
         Cow::Borrowed(text) => request::line(text),
         Cow::Owned(text) => request::line(&text).map(Request::into_owned),
     };
-    Ok(LogEntry { at, request })
+    Ok(Arrival { at, request })
 }
 
 /// The first date in brackets, and the text after it.
@@ -88,7 +90,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> (i64, Option<String>) {
-        let entry = parse(line.as_bytes()).unwrap();
+        let entry = arrival(line.as_bytes()).unwrap();
         (entry.at / 1_000_000_000, entry.request.map(|r| format!("{} {}", r.method, r.path)))
     }
 
@@ -118,7 +120,7 @@ mod tests {
             ("h - - [10/Oct/2000:13:55:36 -0700] GET /", "in quotes"),
             ("h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.1\\\"", "closed"),
         ] {
-            assert!(parse(line.as_bytes()).err().unwrap().contains(word), "{line}");
+            assert!(arrival(line.as_bytes()).err().unwrap().contains(word), "{line}");
         }
     }
 }

@@ -6,11 +6,12 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::entry::{Edge, Entry, Part, from_number, status};
+use super::entry::{Edge, Entry, Part, from_number, last_of, status};
+use super::request::{self, Arrival, Request};
 
 /// Names of the moment, the best first. The first three are a start. A server's own comes before
 /// those that a shipper of logs may have added.
-pub const MOMENT_NAMES: [&str; 15] = [
+const MOMENT_NAMES: [&str; 15] = [
     "startutc",
     "starttime",
     "startlocal",
@@ -31,9 +32,9 @@ pub const MOMENT_NAMES: [&str; 15] = [
 const STARTS: usize = 3;
 
 /// Names of the method.
-pub const METHOD_NAMES: [&str; 6] = ["method", "requestmethod", "httpmethod", "httprequestmethod", "reqmethod", "verb"];
+const METHOD_NAMES: [&str; 6] = ["method", "requestmethod", "httpmethod", "httprequestmethod", "reqmethod", "verb"];
 /// Names of the path or the address, the best first.
-pub const TARGET_NAMES: [&str; 11] = [
+const TARGET_NAMES: [&str; 11] = [
     "requesturi",
     "uri",
     "url",
@@ -47,7 +48,9 @@ pub const TARGET_NAMES: [&str; 11] = [
     "originalurl",
 ];
 /// Names of the whole request line.
-pub const LINE_NAMES: [&str; 2] = ["request", "requestline"];
+const LINE_NAMES: [&str; 2] = ["request", "requestline"];
+/// Names of the query, where it is not in the target.
+const QUERY_NAMES: [&str; 3] = ["querystring", "query", "args"];
 
 const STATUSES: [&str; 9] = [
     "status",
@@ -63,7 +66,7 @@ const STATUSES: [&str; 9] = [
 const SERVERS: [&str; 5] = ["upstreamaddr", "upstreamhost", "upstream", "serviceaddr", "dyno"];
 
 /// Objects that hold the request, or a part of it.
-pub const REQUEST_OBJECTS: [&str; 5] = ["request", "req", "http", "httprequest", "url"];
+const REQUEST_OBJECTS: [&str; 5] = ["request", "req", "http", "httprequest", "url"];
 /// Further objects that are searched: they hold the answer and its times.
 const ANSWER_OBJECTS: [&str; 4] = ["response", "res", "event", "data"];
 /// How deep.
@@ -113,14 +116,50 @@ const TIMES: [(&str, Part, f64, f64); 22] = [
     ("upstreamqueuetime", Part::Queue, 1e9, 1e9),
 ];
 
-/// What was found, with the rank of its name: a better name replaces it.
+/// When a request came and what it asked for, by the names of fields: a better name replaces what
+/// another gave, and of equal ones the first counts.
 #[derive(Default)]
-struct Found<'a> {
-    entry: Entry<'a>,
+struct Asked {
+    /// The rank of its name, and its text.
     moment: Option<(usize, String)>,
-    target: Option<usize>,
-    /// Whether a field has a name that only Traefik gives: its times are in nanoseconds.
-    is_traefik: bool,
+    line: Option<String>,
+    method: Option<String>,
+    target: Option<(usize, String)>,
+    query: Option<String>,
+}
+
+impl Asked {
+    /// Takes a field of an object that is `depth` below the line's; whether it is one of these.
+    fn put(&mut self, name: &str, depth: u8, text: &str) -> bool {
+        let rank = |names: &[&str]| names.iter().position(|n| *n == name);
+        if let Some(rank) = rank(&MOMENT_NAMES).filter(|_| depth == 0) {
+            // A time that is in seconds of this day is a duration of another field.
+            let is_moment = super::time::parse(text).is_some_and(|at| at > 100_000_000_000_000_000);
+            if is_moment && self.moment.as_ref().is_none_or(|(best, _)| rank < *best) {
+                self.moment = Some((rank, text.to_owned()));
+            }
+            if is_moment {
+                return true;
+            }
+        }
+        if let Some(rank) = rank(&TARGET_NAMES) {
+            if self.target.as_ref().is_none_or(|(best, _)| rank < *best) {
+                self.target = Some((rank, text.to_owned()));
+            }
+            return true;
+        }
+        let kept =
+            [(&METHOD_NAMES[..], &mut self.method), (&LINE_NAMES, &mut self.line), (&QUERY_NAMES, &mut self.query)];
+        let mut kept = kept.into_iter().filter(|(names, _)| names.contains(&name));
+        kept.next().map(|(_, place)| place.get_or_insert_with(|| text.to_owned())).is_some()
+    }
+}
+
+/// All that was found.
+#[derive(Default)]
+struct Found {
+    asked: Asked,
+    entry: Entry<'static>,
     whole: Option<(f64, f64)>,
     is_router: bool,
 }
@@ -130,25 +169,61 @@ struct Found<'a> {
 /// # Errors
 /// What is wrong with it.
 pub fn json(line: &str) -> Result<Entry<'static>, &'static str> {
-    let value: Value = serde_json::from_str(line).map_err(|_| "it is not one JSON object")?;
-    if !value.is_object() {
-        return Err("it is not one JSON object");
-    }
     let mut found = Found::default();
-    object(&value, "", 0, &mut found)?;
+    let is_searched = |name: &str| REQUEST_OBJECTS.contains(&name) || ANSWER_OBJECTS.contains(&name);
+    object(line.as_bytes(), &is_searched, &mut |name, prefix, depth, text| found.put(name, prefix, depth, text))?;
     found.finish()
 }
 
-fn object(value: &Value, prefix: &str, depth: u8, found: &mut Found<'static>) -> Result<(), &'static str> {
-    let is_searched = |name: &str| REQUEST_OBJECTS.contains(&name) || ANSWER_OBJECTS.contains(&name);
+/// Reads a JSON object as what a replay needs of it.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn arrival(line: &[u8]) -> Result<Arrival<'static>, &'static str> {
+    let mut asked = Asked::default();
+    object(line, &|name| REQUEST_OBJECTS.contains(&name), &mut |name, _, depth, text| {
+        asked.put(name, depth, text);
+        Ok(())
+    })?;
+    let at = asked.moment.and_then(|(_, text)| super::time::parse(&text));
+    let at = at.ok_or("no time under the keys time, timestamp, ts, @timestamp, time_iso8601, msec or the like")?;
+    let by_line = asked.line.as_deref().and_then(|line| request::line(line.as_bytes())).map(Request::into_owned);
+    let by_parts = || {
+        let (method, (_, mut target)) = asked.method.zip(asked.target)?;
+        let query = asked.query.as_deref().unwrap_or_default().trim_start_matches('?');
+        if !query.is_empty() && !target.contains('?') {
+            target = format!("{target}?{query}");
+        }
+        request::request(method.as_bytes(), target.as_bytes()).map(Request::into_owned)
+    };
+    Ok(Arrival { at, request: by_line.or_else(by_parts) })
+}
+
+/// Takes the name of a field, the object that it is in, how deep that is, and the field's text.
+type PutField<'p> = dyn FnMut(&str, &str, u8, &str) -> Result<(), &'static str> + 'p;
+
+/// Calls `put` with each text and number of the object in `line`, and of the objects in it whose
+/// names are searched.
+fn object(line: &[u8], is_searched: &dyn Fn(&str) -> bool, put: &mut PutField<'_>) -> Result<(), &'static str> {
+    const WRONG: &str = "it is not one JSON object";
+    let value: Value = serde_json::from_slice(line).map_err(|_| WRONG)?;
+    if value.is_object() { fields(&value, ("", 0), is_searched, put) } else { Err(WRONG) }
+}
+
+fn fields(
+    value: &Value,
+    (prefix, depth): (&str, u8),
+    is_searched: &dyn Fn(&str) -> bool,
+    put: &mut PutField<'_>,
+) -> Result<(), &'static str> {
     for (key, value) in value.as_object().into_iter().flatten() {
         let name = plain(key);
         match value {
             Value::Object(_) if depth + 1 < DEPTH && is_searched(&name) => {
-                object(value, &name, depth + 1, found)?;
+                fields(value, (&name, depth + 1), is_searched, put)?;
             }
-            Value::String(text) => found.put(&name, prefix, depth, text)?,
-            Value::Number(number) => found.put(&name, prefix, depth, &number.to_string())?,
+            Value::String(text) => put(&name, prefix, depth, text)?,
+            Value::Number(number) => put(&name, prefix, depth, &number.to_string())?,
             _ => {}
         }
     }
@@ -179,8 +254,8 @@ pub fn pairs(line: &str) -> Result<Entry<'static>, &'static str> {
             rest = after.trim_start();
             continue;
         }
-        if pairs == 0 && found.moment.is_none() && super::time::parse(word).is_some() && word.len() > 10 {
-            found.moment = Some((MOMENT_NAMES.len(), word.to_owned()));
+        if pairs == 0 && found.asked.moment.is_none() && super::time::parse(word).is_some() && word.len() > 10 {
+            found.asked.moment = Some((MOMENT_NAMES.len(), word.to_owned()));
         }
         rest = after.trim_start();
     }
@@ -190,37 +265,15 @@ pub fn pairs(line: &str) -> Result<Entry<'static>, &'static str> {
     found.finish()
 }
 
-impl Found<'_> {
+impl Found {
     fn put(&mut self, name: &str, prefix: &str, depth: u8, text: &str) -> Result<(), &'static str> {
-        let is = |names: &[&str]| names.contains(&name);
-        if let Some(rank) = MOMENT_NAMES.iter().position(|n| *n == name).filter(|_| depth == 0) {
-            // A time that is in seconds of this day is a duration of another field.
-            let is_moment = super::time::parse(text).is_some_and(|at| at > 100_000_000_000_000_000);
-            if is_moment && self.moment.as_ref().is_none_or(|(best, _)| rank < *best) {
-                self.moment = Some((rank, text.to_owned()));
-                self.is_traefik |= name == "startutc";
-            }
-            if is_moment {
-                return Ok(());
-            }
+        if self.asked.put(name, depth, text) {
+            return Ok(());
         }
-        if is(&METHOD_NAMES) {
-            self.entry.method = Cow::Owned(text.to_owned());
-        } else if let Some(rank) = TARGET_NAMES.iter().position(|n| *n == name) {
-            if self.target.is_none_or(|best| rank < best) {
-                self.target = Some(rank);
-                self.entry.target = Cow::Owned(text.to_owned());
-            }
-        } else if is(&LINE_NAMES) {
-            let mut words = text.split(' ');
-            self.entry.method = Cow::Owned(words.next().unwrap_or_default().to_owned());
-            self.target = Some(0);
-            self.entry.target = Cow::Owned(words.next().unwrap_or_default().to_owned());
-        } else if is(&STATUSES) {
+        if STATUSES.contains(&name) {
             self.entry.status = status(text)?;
-        } else if is(&SERVERS) {
-            let last = text.rsplit([',', ' ']).find(|part| !part.is_empty() && *part != ":").unwrap_or("");
-            self.entry.server = Cow::Owned(if last == "-" { String::new() } else { last.to_owned() });
+        } else if SERVERS.contains(&name) {
+            self.entry.server = Cow::Owned(last_of(text).to_owned());
         } else {
             self.time(name, prefix, text)?;
         }
@@ -262,32 +315,32 @@ impl Found<'_> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Entry<'static>, &'static str> {
-        let (rank, text) = self.moment.take().ok_or("it has no time under a usual name (time, timestamp, ts, …)")?;
+    fn finish(self) -> Result<Entry<'static>, &'static str> {
+        let Asked { moment, line, method, target, .. } = self.asked;
+        let (rank, text) = moment.ok_or("it has no time under a usual name (time, timestamp, ts, …)")?;
         let edge = if rank < STARTS { Edge::Start } else { Edge::End };
-        if let Some((number, unit)) = self.whole {
-            let unit = if self.is_traefik { 1.0 } else { unit };
-            self.entry.whole_ns = self.entry.whole_ns.or(from_number(number, unit)?);
-        }
         let mut entry = self.entry;
+        if let Some((number, unit)) = self.whole {
+            // Only Traefik has the best of the names of the moment, and its times are in nanoseconds.
+            let unit = if rank == 0 { 1.0 } else { unit };
+            entry.whole_ns = entry.whole_ns.or(from_number(number, unit)?);
+        }
         entry.moment(&text, edge)?;
         if self.is_router && entry.whole_ns.is_none() {
             // Heroku's router writes the two parts of the whole.
             entry.whole_ns = entry.upstream_ns.map(|ns| ns + entry.connect_ns.unwrap_or(0));
         }
-        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        let (method, target) = match line {
+            Some(line) => {
+                let mut words = line.split(' ').map(str::to_owned);
+                (words.next(), words.next())
+            }
+            None => (method, target.map(|(_, target)| target)),
+        };
         Ok(Entry {
-            at: entry.at,
-            is_whole_second: entry.is_whole_second,
-            method: owned(entry.method),
-            target: owned(entry.target),
-            status: entry.status,
-            server: owned(entry.server),
-            whole_ns: entry.whole_ns,
-            upstream_ns: entry.upstream_ns,
-            connect_ns: entry.connect_ns,
-            queue_ns: entry.queue_ns,
-            response_ns: None,
+            method: Cow::Owned(method.unwrap_or_default()),
+            target: Cow::Owned(target.unwrap_or_default()),
+            ..entry
         })
     }
 }

@@ -156,11 +156,6 @@ impl Template {
         self.parts.iter().any(|piece| matches!(piece, Piece::Field(field) if wanted(*field)))
     }
 
-    /// Whether its lines have the time of requests.
-    pub fn has_response_time(&self) -> bool {
-        self.has(|field| matches!(field, Field::Spent(Part::Whole, _) | Field::Summand(..)))
-    }
-
     /// Reads a line.
     ///
     /// # Errors

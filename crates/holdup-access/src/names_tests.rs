@@ -118,3 +118,59 @@ fn what_is_wrong() {
         assert!(pairs(line).is_err(), "{line}");
     }
 }
+
+fn asked_for(line: &str) -> (i64, Option<String>) {
+    let entry = arrival(line.as_bytes()).unwrap_or_else(|why| panic!("{line}: {why}"));
+    (entry.at / 1_000_000, entry.request.map(|r| format!("{} {}", r.method, r.path)))
+}
+
+#[test]
+fn a_replay_finds_time_and_request_of_servers_logs() {
+    let ms = 971_211_336_000;
+    for (line, expected) in [
+        // nginx
+        (
+            r#"{"time_local":"10/Oct/2000:13:55:36 -0700","request":"GET /a?b=1 HTTP/1.1","request_time":0.003}"#,
+            "GET /a?b=1",
+        ),
+        (r#"{"msec":"971211336.000","time":0.25,"request_method":"HEAD","uri":"/a","args":"b=1"}"#, "HEAD /a?b=1"),
+        // Caddy
+        (
+            r#"{"level":"info","ts":971211336.0,"request":{"method":"GET","uri":"/x","headers":{"uri":["no"]}}}"#,
+            "GET /x",
+        ),
+        // Traefik
+        (
+            r#"{"StartUTC":"2000-10-10T20:55:36Z","time":"2000-10-10T20:55:39Z","RequestMethod":"POST","RequestPath":"/p"}"#,
+            "POST /p",
+        ),
+        // Elastic Common Schema
+        (
+            r#"{"@timestamp":"2000-10-10T20:55:36.000Z","http":{"request":{"method":"GET"}},"url":{"path":"/u","query":"q=1"}}"#,
+            "GET /u?q=1",
+        ),
+        // nginx, with a field that a shipper of logs has added
+        (
+            r#"{"@timestamp":"2000-10-10T20:56:01.500Z","time_iso8601":"2000-10-10T13:55:36-07:00","request":"GET /s HTTP/1.1"}"#,
+            "GET /s",
+        ),
+        // Google Cloud, Express
+        (
+            r#"{"timestamp":971211336000,"httpRequest":{"requestMethod":"GET","requestUrl":"https://h/x?y"}}"#,
+            "GET /x?y",
+        ),
+        (r#"{"req":{"method":"GET","url":"/n"},"time":971211336000000000}"#, "GET /n"),
+    ] {
+        assert_eq!(asked_for(line), (ms, Some(expected.to_owned())), "{line}");
+    }
+    assert_eq!(asked_for(r#"{"ts":971211336,"msg":"started"}"#), (ms, None));
+}
+
+#[test]
+fn a_replay_refuses_what_is_no_line_with_a_time() {
+    let deep = format!("{{\"a\":{}", "[".repeat(100_000));
+    for line in ["", "{", "[]", "5", "{}", r#"{"time":"soon"}"#, r#"{"time":3.5}"#, r#"{"ts":971211336} x"#, &deep] {
+        assert!(arrival(line.as_bytes()).is_err(), "{line:.40}");
+    }
+    assert!(arrival(b"{\"ts\":971211336,\"uri\":\"\xff\"}").is_err());
+}

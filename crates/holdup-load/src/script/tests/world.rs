@@ -1,5 +1,4 @@
 //! For tests: names of every kind, with values.
-#![cfg(test)]
 
 use crate::script::{Context, Feeder, Names, Random, StepFailure, Template, TemplateError, Value};
 
@@ -29,8 +28,8 @@ impl World {
         ] {
             names.text(name, text);
         }
-        let row = vec![("email", "a@example.org"), ("First Name", "Ann")];
-        let feeder = Feeder::list(&[row], "scenario.yaml").expect("rows");
+        let row = r#"{"email": "a@example.org", "First Name": "Ann"}"#;
+        let feeder = Feeder::jsonl(row.into(), "scenario.yaml").expect("rows");
         names.feeder("accounts", feeder.columns().to_vec());
         names.feeder("words", vec!["value".to_owned()]);
         names.outside("secret.PASSWORD", SECRET);
@@ -48,7 +47,7 @@ impl World {
 
     /// At 2026-01-31T08:49:37.250Z, in request 7 of session 3.
     pub(crate) fn with<T>(&mut self, work: impl FnOnce(&mut Context<'_>) -> T) -> T {
-        let rows = [Some(self.feeder.row(0)), None];
+        let rows = [self.feeder.row(0), None];
         work(&mut Context {
             values: &self.values,
             rows: &rows,

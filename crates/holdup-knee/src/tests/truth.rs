@@ -1,5 +1,4 @@
 //! The theoretical knee: the rate at which the elasticity of the mean response time is 1.
-#![cfg(test)]
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

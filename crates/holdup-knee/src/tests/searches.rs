@@ -1,5 +1,4 @@
 //! A few whole searches of each kind of service, small enough for every test run. The seeds are fixed; `sweeps` has many.
-#![cfg(test)]
 
 use super::sweeps::{STALLS, kind};
 use super::*;

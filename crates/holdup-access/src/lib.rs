@@ -1,15 +1,20 @@
-//! Access logs as an account of response time: lines in, counters by second out, in the shape of
-//! the histogram that an app reports of its own requests. Memory is bounded for a log of any size.
+//! Access logs, read twice: as arrivals that a load replays ([`combined`], [`json_arrival`]), and as
+//! an account of response time: lines in, counters by second out, in the shape of the histogram that
+//! an app reports of its own requests. Memory is bounded for a log of any size.
 //!
 //! A server writes a line when the request has ended. Its time belongs to the second in which the
 //! request came: the moment of the line less the time it took.
 
+#![forbid(unsafe_code)]
+
 mod columns;
+pub mod combined;
 mod entry;
 mod format;
 mod haproxy;
 pub mod lines;
 mod names;
+pub mod request;
 mod route;
 mod template;
 pub mod time;
@@ -21,7 +26,8 @@ use serde::Serialize;
 
 pub use entry::Entry;
 pub use format::Format;
-pub use names::{LINE_NAMES, METHOD_NAMES, MOMENT_NAMES, REQUEST_OBJECTS, TARGET_NAMES};
+pub use names::arrival as json_arrival;
+pub use request::{Arrival, Request};
 pub use route::pattern;
 pub use timeline::{Family, Pairs, SLOTS_MAX, SeriesCount, SeriesId, Timeline};
 
@@ -194,12 +200,8 @@ impl AccessLog {
 
     /// The number of a request's route; that behind the last is `other`.
     fn route(&mut self, target: &str) -> u16 {
-        let path = match target.find("://").filter(|at| *at < 12) {
-            Some(at) => target[at + 3..].find('/').map_or("/", |slash| &target[at + 3 + slash..]),
-            None => target,
-        };
-        let path = if path.starts_with('/') { &pattern(path) } else { OTHER };
-        let route = shown(path);
+        let path = request::path_of(target.as_bytes()).and_then(|path| std::str::from_utf8(path).ok());
+        let route = path.map_or_else(|| OTHER.to_owned(), |path| shown(&pattern(path)));
         match self.routes.iter().position(|known| *known == route) {
             Some(known) => known as u16,
             None if self.routes.len() < ROUTES_MAX => {
@@ -264,5 +266,4 @@ const UPSTREAM: &str = "upstream";
 const SERVERS_MAX: usize = 1_000;
 
 #[cfg(test)]
-#[path = "access/tests.rs"]
 mod tests;

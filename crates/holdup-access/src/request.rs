@@ -10,22 +10,33 @@ pub const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH"
 /// `large_client_header_buffers`: 8 KiB for the line).
 const MAX_PATH: usize = 8_000;
 
+/// A line as what a replay needs of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival<'a> {
+    /// Nanoseconds since the Unix epoch.
+    pub at: i64,
+    /// None if the request can't be sent.
+    pub request: Option<Request<'a>>,
+}
+
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Request<'a> {
+pub struct Request<'a> {
+    /// One of [`METHODS`].
     pub method: &'static str,
     /// Path and query: printable ASCII that begins with `/`.
     pub path: Cow<'a, str>,
 }
 
 impl Request<'_> {
+    /// The same, whatever it was read from.
     pub fn into_owned(self) -> Request<'static> {
         Request { method: self.method, path: Cow::Owned(self.path.into_owned()) }
     }
 }
 
 /// Parses a request line, `GET /path HTTP/1.1`; none if it can't be sent.
-pub(super) fn line(text: &[u8]) -> Option<Request<'_>> {
+pub fn line(text: &[u8]) -> Option<Request<'_>> {
     let blank = text.iter().position(|&b| b == b' ')?;
     let (name, rest) = (&text[..blank], &text[blank + 1..]);
     let rest = match rest.iter().rposition(|&b| b == b' ') {
@@ -36,7 +47,7 @@ pub(super) fn line(text: &[u8]) -> Option<Request<'_>> {
 }
 
 /// Makes a request of a method and a path or an address; none if it can't be sent.
-pub(super) fn request<'a>(method: &[u8], target: &'a [u8]) -> Option<Request<'a>> {
+pub fn request<'a>(method: &[u8], target: &'a [u8]) -> Option<Request<'a>> {
     let method = METHODS.into_iter().find(|m| m.as_bytes().eq_ignore_ascii_case(method))?;
     let path = path_of(target.trim_ascii())?;
     if path.len() > MAX_PATH {
@@ -53,7 +64,7 @@ pub(super) fn request<'a>(method: &[u8], target: &'a [u8]) -> Option<Request<'a>
 }
 
 /// The path of `target`, without `scheme://host` and without a fragment.
-fn path_of(target: &[u8]) -> Option<&[u8]> {
+pub(crate) fn path_of(target: &[u8]) -> Option<&[u8]> {
     let scheme = target.windows(3).take(12).position(|w| w == b"://");
     let path = match scheme {
         Some(at) if !target.starts_with(b"/") => {

@@ -176,7 +176,7 @@ pub fn status(text: &str) -> Result<u16, &'static str> {
 }
 
 /// The last of several addresses: the one that gave the answer.
-fn last_of(text: &str) -> &str {
+pub fn last_of(text: &str) -> &str {
     let last = text.rsplit([',', ' ']).find(|part| !part.is_empty() && *part != ":").unwrap_or("");
     if last == "-" { "" } else { last }
 }

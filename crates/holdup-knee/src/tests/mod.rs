@@ -1,5 +1,4 @@
 //! A world for tests: services whose knee is known, under load step by step, by discrete-event simulation.
-#![cfg(test)]
 
 mod searches;
 mod server;
@@ -146,25 +145,20 @@ fn summary(ends: &[End]) -> Summary {
     Summary { count: times.len() as u64, mean_ns, p50_ns, p95_ns, p99_ns }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_simulated_queues_have_the_response_times_of_theory() {
-        for (workers, capacity, rate) in [(1, 30.0, 10.0), (4, 100.0, 80.0)] {
-            let seconds = workers as f64 / capacity;
-            let (mut sum, mut count) = (0.0, 0.0);
-            for seed in 0..20 {
-                let service = Service::new(workers, seconds, Length::Exponential);
-                let mut world = World::new(service, Arrivals::Poisson, seed * 7919 + 1);
-                for second in world.play(rate, 60, Duration::ZERO, Purpose::Curve).seconds {
-                    sum += second.response.mean_ns * 1e-9 * second.response.count as f64;
-                    count += second.response.count as f64;
-                }
+#[test]
+fn the_simulated_queues_have_the_response_times_of_theory() {
+    for (workers, capacity, rate) in [(1, 30.0, 10.0), (4, 100.0, 80.0)] {
+        let seconds = workers as f64 / capacity;
+        let (mut sum, mut count) = (0.0, 0.0);
+        for seed in 0..20 {
+            let service = Service::new(workers, seconds, Length::Exponential);
+            let mut world = World::new(service, Arrivals::Poisson, seed * 7919 + 1);
+            for second in world.play(rate, 60, Duration::ZERO, Purpose::Curve).seconds {
+                sum += second.response.mean_ns * 1e-9 * second.response.count as f64;
+                count += second.response.count as f64;
             }
-            let theory = seconds + erlang_c(workers, rate * seconds) / (capacity - rate);
-            assert!((sum / count / theory - 1.0).abs() < 0.1, "{} against {theory}", sum / count);
         }
+        let theory = seconds + erlang_c(workers, rate * seconds) / (capacity - rate);
+        assert!((sum / count / theory - 1.0).abs() < 0.1, "{} against {theory}", sum / count);
     }
 }

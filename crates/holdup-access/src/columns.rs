@@ -26,16 +26,6 @@ impl Columns {
         true
     }
 
-    /// Whether columns were named.
-    pub fn are_known(&self) -> bool {
-        !self.fields.is_empty()
-    }
-
-    /// Whether one of them is the time that requests took.
-    pub fn has_response_time(&self) -> bool {
-        self.fields.iter().any(|c| matches!(c, Column::Field(Field::Spent(Part::Whole, _))))
-    }
-
     /// # Errors
     /// What is missing.
     pub fn read<'a>(&self, line: &'a str) -> Result<Entry<'a>, &'static str> {

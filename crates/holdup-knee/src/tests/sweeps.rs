@@ -1,5 +1,4 @@
 //! Hundreds of searches of services whose knee is known. The large ones are for release builds by hand.
-#![cfg(test)]
 
 use super::*;
 

@@ -1,6 +1,5 @@
 //! The simulated servers: a queue with c workers, and one that slows down with the number of its
 //! requests.
-#![cfg(test)]
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
