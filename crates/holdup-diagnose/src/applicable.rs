@@ -10,16 +10,16 @@
 //! lengthened it. At a documented limit of the instance or volume, causes that raise the demand do
 //! not compete either: the limit is known to bind, whatever raised the demand.
 
+use crate::cause::Cause;
 use holdup_recording::Recording;
 use holdup_recording::manifest::{Coverage, CoverageState};
 
 use holdup_signals::latency::Origin;
 
 use crate::case::Case;
-use crate::chain;
+use crate::causes::Occurs;
 use crate::resources::database_path;
 use crate::resources::volume::level;
-use crate::rules::{self, Occurs};
 use crate::verdict::NotJudged;
 
 /// Phrases that ask for MySQL, and what they are for PostgreSQL. Longer ones first.
@@ -74,13 +74,13 @@ pub(crate) fn unseen(open: &[NotJudged], case: &Case<'_>) -> Vec<NotJudged> {
     let is_volume = case.origin == Origin::Volume;
     let is_at_limit = is_volume && level::is_at_documented(case);
     let watched = Watched::from_recording(case.recording);
-    let is_suspect = |one: &&NotJudged| match occurs(&one.cause) {
-        _ if !watched.can_have(&one.cause) => false,
+    let is_suspect = |one: &&NotJudged| match one.cause.definition().occurs {
+        _ if !watched.can_have(one.cause) => false,
         Occurs::InRuntimes => has_runtime,
         Occurs::BetweenMachines => has_way,
         Occurs::Rarely => false,
-        _ if is_volume && !chain::acts_on_disks(&one.cause) => false,
-        _ => !(is_at_limit && chain::is_demand(&one.cause)),
+        _ if is_volume && !one.cause.acts_on_disks() => false,
+        _ => !(is_at_limit && one.cause.is_disk_demand()),
     };
     open.iter().filter(is_suspect).cloned().collect()
 }
@@ -88,19 +88,14 @@ pub(crate) fn unseen(open: &[NotJudged], case: &Case<'_>) -> Vec<NotJudged> {
 /// Leaves out of `open` what occurs on MongoDB alone if `recording` has none.
 pub(crate) fn leave_out_absent(open: &mut Vec<NotJudged>, recording: &Recording) {
     if !Watched::from_recording(recording).mongodb {
-        open.retain(|one| occurs(&one.cause) != Occurs::OnMongodb);
+        open.retain(|one| one.cause.definition().occurs != Occurs::OnMongodb);
     }
 }
 
 /// The causes among `open` that the databases of `recording` can have.
 pub(crate) fn among(open: Vec<NotJudged>, recording: &Recording) -> Vec<NotJudged> {
     let watched = Watched::from_recording(recording);
-    open.into_iter().filter(|one| watched.can_have(&one.cause)).collect()
-}
-
-/// Where `cause` occurs, by its rule.
-fn occurs(cause: &str) -> Occurs {
-    rules::by_cause(cause).map_or(Occurs::Anywhere, |rule| rule.occurs)
+    open.into_iter().filter(|one| watched.can_have(one.cause)).collect()
 }
 
 /// Kinds of database servers that were watched.
@@ -126,9 +121,9 @@ impl Watched {
     }
 
     /// Whether `cause` can occur. If no database was watched, any of MySQL's or PostgreSQL's can.
-    fn can_have(self, cause: &str) -> bool {
+    fn can_have(self, cause: Cause) -> bool {
         let is_known = self != Self::default();
-        match occurs(cause) {
+        match cause.definition().occurs {
             Occurs::OnMysql => self.mysql || !is_known,
             Occurs::OnPostgresql => self.postgresql || !is_known,
             Occurs::OnMongodb => self.mongodb,
@@ -161,7 +156,7 @@ mod tests {
                 search: None,
                 excerpt: None,
             };
-            let (cause, title, missing) = ("c".to_owned(), "t".to_owned(), "m".to_owned());
+            let (cause, title, missing) = (Cause::DiskFull, "t".to_owned(), "m".to_owned());
             let mut open = [NotJudged { cause, title, missing, enable: enable.to_owned() }];
             ask_for_watched(&mut open, &recording);
             open[0].enable.clone()
@@ -188,13 +183,18 @@ mod tests {
     #[test]
     fn a_server_that_is_not_there_has_no_causes() {
         let watched = |mysql, postgresql| Watched { mysql, postgresql, mongodb: false };
-        assert!(!watched(true, false).can_have("toast_rewrite") && watched(true, false).can_have("table_cache_small"));
-        assert!(!watched(false, true).can_have("table_cache_small") && watched(false, true).can_have("toast_rewrite"));
+        assert!(
+            !watched(true, false).can_have(Cause::ToastRewrite)
+                && watched(true, false).can_have(Cause::TableCacheSmall)
+        );
+        assert!(
+            !watched(false, true).can_have(Cause::TableCacheSmall)
+                && watched(false, true).can_have(Cause::ToastRewrite)
+        );
         let of_documents = Watched { mongodb: true, ..Watched::default() };
-        assert!(of_documents.can_have("tickets_exhausted") && !of_documents.can_have("table_cache_small"));
-        for rule in rules::ALL {
-            let cause = rule.cause;
-            let is_of_mongodb = rule.occurs == Occurs::OnMongodb;
+        assert!(of_documents.can_have(Cause::TicketsExhausted) && !of_documents.can_have(Cause::TableCacheSmall));
+        for cause in Cause::ALL.iter().copied() {
+            let is_of_mongodb = cause.definition().occurs == Occurs::OnMongodb;
             assert_eq!(watched(false, false).can_have(cause), !is_of_mongodb, "{cause}");
             assert_eq!(watched(true, true).can_have(cause), !is_of_mongodb, "{cause}");
         }

@@ -2,6 +2,7 @@
 //! them apart.
 
 use crate::case::Case;
+use crate::cause::Cause;
 use crate::resources::statements;
 use holdup_recording::words::ms;
 use holdup_signals::accounts::{Accounts, Owner, SPEAKS, mean};
@@ -15,7 +16,7 @@ pub(crate) struct UnsplitTime {
     /// In a sentence: how much it is, its possible causes, what would tell them apart.
     pub text: String,
     /// The causes.
-    pub rivals: &'static [&'static str],
+    pub rivals: &'static [Cause],
     /// What to measure.
     pub measure: &'static str,
     /// The source that tells them apart, as an address for `--watch`.
@@ -23,13 +24,13 @@ pub(crate) struct UnsplitTime {
 }
 
 /// Waits on the database's machine.
-const INSIDE: &[&str] = &["thread_pool_queue", "lock_contention", "missing_index"];
+const INSIDE: &[Cause] = &[Cause::ThreadPoolQueue, Cause::LockContention, Cause::MissingIndex];
 
 /// Waits between app and database.
-const OUTSIDE: &[&str] = &["network_loss", "network_bandwidth", "thread_pool_queue"];
+const OUTSIDE: &[Cause] = &[Cause::NetworkLoss, Cause::NetworkBandwidth, Cause::ThreadPoolQueue];
 
 /// All of these, if the server does not report its execution times.
-const ANYWHERE: &[&str] = &["thread_pool_queue", "lock_contention", "missing_index", "network_loss"];
+const ANYWHERE: &[Cause] = &[Cause::ThreadPoolQueue, Cause::LockContention, Cause::MissingIndex, Cause::NetworkLoss];
 
 /// The source of the server's own timing.
 const SERVER: &str = "mysql://USER@HOST:PORT";

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::rules::RuleFinding;
+use crate::causes::CauseFinding;
 use crate::strength::CERTAIN;
 use holdup_signals::evidence::Evidence;
 
@@ -27,7 +27,7 @@ const WORDS: usize = 2;
 
 /// The chance (0-1) that not all of the evidence of `found` misleads. The weights match its first
 /// pieces in order.
-pub(crate) fn combine(found: &RuleFinding) -> f64 {
+pub(crate) fn combine(found: &CauseFinding) -> f64 {
     let mut strongest: BTreeMap<String, f64> = BTreeMap::new();
     for (i, weight) in found.weights.iter().map(|strength| strength.chance()).enumerate() {
         // A weight without a piece belongs to something that no row shows, and forms its own
@@ -40,7 +40,7 @@ pub(crate) fn combine(found: &RuleFinding) -> f64 {
 }
 
 /// Whether spans of single requests assign the time of `found`: no other cause is in that time.
-pub(crate) fn is_accounted(found: &RuleFinding) -> bool {
+pub(crate) fn is_accounted(found: &CauseFinding) -> bool {
     let pieces = found.evidence.iter().zip(&found.weights);
     pieces.into_iter().any(|(piece, weight)| piece.table == "spans" && *weight >= CERTAIN)
 }
@@ -72,17 +72,17 @@ mod tests {
     use holdup_recording::Labels;
 
     use super::*;
-    use crate::rules::Role;
+    use crate::causes::Role;
     use crate::strength::{FAIR, STRONG, Strength, WEAK};
     use holdup_signals::Window;
 
-    fn found(pieces: &[(&str, &str, Strength)]) -> RuleFinding {
+    fn found(pieces: &[(&str, &str, Strength)]) -> CauseFinding {
         let window = Window { from: 0, to: 1 };
         let piece = |(table, metric, _): &(&str, &str, Strength)| {
             let labels = if metric.is_empty() { Labels::none() } else { Labels::new([("metric", *metric)]) };
             Evidence::new(table, "value", labels, window, "", "", "")
         };
-        RuleFinding {
+        CauseFinding {
             explains_ms: 1.0,
             evidence: pieces.iter().map(piece).collect(),
             weights: pieces.iter().map(|(.., weight)| *weight).collect(),

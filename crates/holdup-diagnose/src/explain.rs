@@ -1,16 +1,17 @@
 //! The causes that a verdict can name, as pages with the same sections. `holdup explain` and
 //! `docs/causes` show them.
 
-use crate::counters::patterns::{self, Pattern};
-use crate::counters::votes::Part;
+use crate::cause::Cause;
+use crate::trace::Pattern;
+use crate::trace::votes::Part;
 
-use crate::rules::{self, Rule};
+use crate::causes::Definition;
 
 /// All there is to know about a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Slug.
-    pub cause: &'static str,
+    pub cause: Cause,
     /// Name in a sentence.
     pub title: String,
     /// Its source file, from the project's root.
@@ -21,22 +22,23 @@ pub struct Page {
 
 /// A page for every cause, in the order in which a request meets them.
 pub fn pages() -> Vec<Page> {
-    rules::ALL.iter().map(|rule| of_rule(rule)).collect()
+    Cause::ALL.iter().map(|cause| page(*cause)).collect()
 }
 
-fn of_rule(rule: &Rule) -> Page {
+fn page(cause: Cause) -> Page {
+    let of = cause.definition();
     Page {
-        cause: rule.cause,
-        title: rule.doc.title.to_owned(),
-        source: format!("crates/holdup-diagnose/src/rules/{}.rs", rule.cause),
-        sections: rule.doc.sections().map(|(heading, text)| (heading, predicted(rule, heading, text))).to_vec(),
+        cause,
+        title: of.doc.title.to_owned(),
+        source: format!("crates/holdup-diagnose/src/causes/{cause}"),
+        sections: of.doc.sections().map(|(heading, text)| (heading, predicted(of, heading, text))).to_vec(),
     }
 }
 
 /// A section of a rule's page; for its predictions, with the patterns that the cause leaves in
 /// counters.
-fn predicted(rule: &Rule, heading: &str, text: &str) -> String {
-    let patterns = patterns::ALL.iter().filter(|pattern| heading == PREDICTS && pattern.cause == rule.cause);
+fn predicted(of: &Definition, heading: &str, text: &str) -> String {
+    let patterns = of.traces.iter().filter(|_| heading == PREDICTS);
     let told = patterns.map(|pattern| {
         let looked_for = listed(pattern, &[Part::Defines, Part::Supports]);
         format!(" By counters alone ({}): {looked_for}.", pattern.title)
@@ -61,9 +63,6 @@ mod tests {
     #[test]
     fn every_cause_has_one_page_and_all_sections() {
         let pages = pages();
-        for pattern in patterns::ALL {
-            assert_eq!(pages.iter().filter(|page| page.cause == pattern.cause).count(), 1, "{}", pattern.name);
-        }
         let headings: Vec<&str> = pages[0].sections.iter().map(|(heading, _)| *heading).collect();
         for page in &pages {
             assert_eq!(
@@ -79,17 +78,17 @@ mod tests {
     #[test]
     fn what_counters_look_for_is_told_from_the_account_itself() {
         let pages = pages();
-        let section = |cause: &str, name: &str| {
+        let section = |cause: Cause, name: &str| {
             let page = pages.iter().find(|page| page.cause == cause).unwrap();
             page.sections.iter().find(|(heading, _)| *heading == name).unwrap().1.clone()
         };
-        let predicted = section("cpu_saturated", PREDICTS);
+        let predicted = section(Cause::CpuSaturated, PREDICTS);
         let told =
             "By counters alone (another process uses the CPU): the CPU has no idle time left; the server's share";
         assert!(predicted.contains(told), "{predicted}");
-        let backup = section("backup_or_bulk_load", PREDICTS);
+        let backup = section(Cause::BackupOrBulkLoad, PREDICTS);
         assert_eq!(backup.matches("By counters alone").count(), 2, "{backup}");
-        let network = section("network_delay", PREDICTS);
+        let network = section(Cause::NetworkDelay, PREDICTS);
         assert!(
             network.contains("By counters alone") && network.contains("bytes both ways fall together"),
             "{network}"

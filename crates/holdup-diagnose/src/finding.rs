@@ -1,15 +1,16 @@
 //! A cause that was found, as data.
 
+use crate::cause::Cause;
 use serde::{Deserialize, Serialize};
 
-use crate::rules::Role;
+use crate::causes::Role;
 use holdup_signals::evidence::{Evidence, Fix};
 
 /// A cause that was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Slug.
-    pub cause: String,
+    pub cause: Cause,
     /// In words.
     pub title: String,
     /// Its part.
@@ -17,10 +18,10 @@ pub struct Finding {
     /// The finding that it is a consequence of; none for a root. Followed upwards, this is the
     /// chain of causes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub follows_from: Option<String>,
+    pub follows_from: Option<Cause>,
     /// For a contributor, the finding whose resource it loads further; none for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub adds_to: Option<String>,
+    pub adds_to: Option<Cause>,
     /// The hosts that it is on, of several that were recorded; empty for a recording of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,

@@ -21,14 +21,16 @@ use self::grounds::Grounds;
 use self::sentences::{is_good_enough, left_out};
 use self::suspects::Suspects;
 use crate::case::{Case, Incomparable};
+use crate::causes::{self, Cause, CauseFinding, Outcome, Trait};
 use crate::ledger::{self, ledger};
+use crate::link::{self, Circumstances, Linked};
 use crate::load::{self, LoadReport};
 use crate::resources::share;
-use crate::rules::{self, Outcome, Rule};
+use crate::strength::UNSEEN;
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NAMED, NotJudged, ObjectiveReport, Role, Span, round,
 };
-use crate::{applicable, audit, chain, confidence, host_load, indicators, links, rivals};
+use crate::{applicable, audit, confidence, host_load, indicators, links, rivals};
 use holdup_signals::degradation::Severity;
 use holdup_signals::{Missing, Window};
 
@@ -54,7 +56,7 @@ pub fn diagnose(recording: &Recording, window: Option<Window>) -> Diagnosis {
 fn diagnose_beside(
     recording: &Recording,
     window: Option<Window>,
-    elsewhere: impl Fn() -> Vec<rules::Outcomes>,
+    elsewhere: impl Fn() -> Vec<causes::Outcomes>,
 ) -> Diagnosis {
     let excerpt = recording.excerpt.as_ref();
     let of_excerpt = excerpt.and_then(|of| excerpt::judged(recording, of, window, None, elsewhere()).ok()?);
@@ -76,7 +78,7 @@ pub fn diagnose_against(
     of_excerpt.map_or_else(|| Case::against(recording, window, healthy).map(|case| judged(case, Vec::new())), Ok)
 }
 
-fn judged(case: Case<'_>, elsewhere: Vec<rules::Outcomes>) -> Diagnosis {
+fn judged(case: Case<'_>, elsewhere: Vec<causes::Outcomes>) -> Diagnosis {
     let mut diagnosis = Outcomes::beside(&case, elsewhere).answer(&case);
     if diagnosis.verdict == Answer::Undecided {
         return diagnosis;
@@ -97,9 +99,9 @@ fn judged(case: Case<'_>, elsewhere: Vec<rules::Outcomes>) -> Diagnosis {
 /// `findings` of the case `open`. Those of the first pass, outside causes and mere consequences are
 /// not next.
 fn next(open: &Case<'_>, findings: Vec<Finding>, known: &[Finding]) -> Option<Finding> {
-    let of_service = findings.into_iter().filter(|f| f.role != Role::Symptom && !chain::is_outside(&f.cause));
+    let of_service = findings.into_iter().filter(|f| f.role != Role::Symptom && !f.cause.is(Trait::Outside));
     let mut next = of_service
-        .filter(|f| f.explains_ratio >= rules::MATTERS && !known.iter().any(|k| k.cause == f.cause))
+        .filter(|f| f.explains_ratio >= causes::MATTERS && !known.iter().any(|k| k.cause == f.cause))
         .max_by(|a, b| a.explains_ms.total_cmp(&b.explains_ms))?;
     next.role = Role::Next;
     place(&mut next.evidence, open);
@@ -123,15 +125,15 @@ fn place(evidence: &mut [Evidence], case: &Case<'_>) {
 
 #[derive(Default)]
 struct Outcomes {
-    found: Vec<(&'static Rule, rules::RuleFinding)>,
+    found: Vec<(Cause, CauseFinding)>,
     /// Share (0-1) of the failed requests by cause, for causes that make requests fail.
-    fails: BTreeMap<&'static str, f64>,
+    fails: BTreeMap<Cause, f64>,
     cleared: Vec<Cleared>,
     not_judged: Vec<NotJudged>,
     /// Causes that are present by themselves; what they cost requests is `not_judged`.
-    uncounted: Vec<(&'static Rule, rules::RuleFinding)>,
+    uncounted: Vec<(Cause, CauseFinding)>,
     /// Causes that would be roots if another did not explain more.
-    claims: Vec<&'static str>,
+    claims: Vec<Cause>,
 }
 
 impl Outcomes {
@@ -140,31 +142,31 @@ impl Outcomes {
     }
 
     /// The same, with what rules found on other hosts.
-    fn beside(case: &Case<'_>, elsewhere: Vec<rules::Outcomes>) -> Self {
+    fn beside(case: &Case<'_>, elsewhere: Vec<causes::Outcomes>) -> Self {
         let mut judged = Self::default();
         // Without a measured delay, no cause can be cleared of it.
         let unmeasured = || Missing::new("response time, by any source", NO_LATENCY);
         if case.client.seconds.is_empty() {
-            rules::ALL.iter().for_each(|rule| judged.take(rule, Err(unmeasured())));
+            Cause::ALL.iter().for_each(|cause| judged.take(*cause, Err(unmeasured())));
         } else {
-            fleet::merged(rules::judge_all(case), elsewhere)
+            fleet::merged(causes::judge_all(case), elsewhere)
                 .into_iter()
-                .for_each(|(rule, outcome)| judged.take(rule, outcome));
+                .for_each(|(cause, outcome)| judged.take(cause, outcome));
         }
         applicable::leave_out_absent(&mut judged.not_judged, case.recording);
         judged
     }
 
-    fn take(&mut self, rule: &'static Rule, outcome: Result<Outcome, Missing>) {
-        let (cause, title) = (rule.cause.to_owned(), rule.doc.title.to_owned());
+    fn take(&mut self, cause: Cause, outcome: Result<Outcome, Missing>) {
+        let title = cause.title().to_owned();
         match outcome {
-            Ok(Outcome::Found(found)) => self.found.push((rule, found)),
+            Ok(Outcome::Found(found)) => self.found.push((cause, found)),
             Ok(Outcome::Fails(found, failed)) => {
-                self.fails.insert(rule.cause, failed);
-                self.found.push((rule, found));
+                self.fails.insert(cause, failed);
+                self.found.push((cause, found));
             }
             Ok(Outcome::Uncounted(found, missing)) => {
-                self.uncounted.push((rule, found));
+                self.uncounted.push((cause, found));
                 self.not_judged.push(NotJudged { cause, title, missing: missing.what, enable: missing.enable });
             }
             Ok(Outcome::Cleared(evidence)) => self.cleared.push(Cleared { cause, title, evidence }),
@@ -178,56 +180,57 @@ impl Outcomes {
     fn rank(&mut self, case: &Case<'_>) -> Vec<Finding> {
         let mut found = std::mem::take(&mut self.found);
         let unseen = applicable::unseen(&self.not_judged, case);
-        let not_judged: Vec<&str> = unseen.iter().map(|n| n.cause.as_str()).collect();
-        let links = chain::link(&mut found, &not_judged, case);
+        let links = links_of(&mut found, &unseen, case);
         let mut found: Vec<_> = found.into_iter().zip(links).collect();
         // If requests fail, a cause explains as much of the excess as of the failures.
-        let ratio = |rule: &Rule, ms: f64| share(case, ms).max(self.fails.get(rule.cause).copied().unwrap_or(0.0));
+        let ratio = |cause: Cause, ms: f64| share(case, ms).max(self.fails.get(&cause).copied().unwrap_or(0.0));
         let certainty = certainty(case);
-        let confidence = |rule: &Rule, found: &rules::RuleFinding| {
+        let confidence = |cause: Cause, found: &CauseFinding| {
             // The chance that not all of the evidence misleads; then how much is left unexplained.
-            let explained = ratio(rule, found.explains_ms);
+            let explained = ratio(cause, found.explains_ms);
             // A cause hides only in time that no request's own account assigns.
             let open = if confidence::is_accounted(found) { (1.0 - explained).max(0.0) } else { 1.0 };
             certainty * confidence::combine(found) * (0.5 + 0.5 * (explained / 0.8).min(1.0))
                 - UNJUDGED_PENALTY * open * unseen.len() as f64
-                - rivals::upstream_penalty(rule.cause, &unseen)
+                - rivals::upstream_penalty(cause, &unseen)
         };
-        found.sort_by(|((a_rule, a), _), ((b_rule, b), _)| {
+        found.sort_by(|((a_cause, a), _), ((b_cause, b), _)| {
             (a.role == Role::Symptom)
                 .cmp(&(b.role == Role::Symptom))
-                .then(ratio(b_rule, b.explains_ms).total_cmp(&ratio(a_rule, a.explains_ms)))
+                .then(ratio(*b_cause, b.explains_ms).total_cmp(&ratio(*a_cause, a.explains_ms)))
                 .then(b.explains_ms.total_cmp(&a.explains_ms))
         });
         // A contributor may make up more of the time than any other cause, and is not the root. Of
         // several that may be, and that explain nearly as much as the largest, it is the surest.
         let roots = || found.iter().enumerate().filter(|(_, ((_, f), _))| f.role == Role::Root);
-        let most = roots().map(|(_, ((rule, f), _))| ratio(rule, f.explains_ms)).fold(0.0, f64::max);
-        let near = roots().filter(|(_, ((rule, f), _))| ratio(rule, f.explains_ms) >= rivals::WITHIN * most);
+        let most = roots().map(|(_, ((cause, f), _))| ratio(*cause, f.explains_ms)).fold(0.0, f64::max);
+        let near = roots().filter(|(_, ((cause, f), _))| ratio(*cause, f.explains_ms) >= rivals::WITHIN * most);
         // More load outside explains all that its consequences do. Of equals the first.
         let is_outside =
-            roots().any(|(_, ((rule, f), _))| chain::is_outside(rule.cause) && ratio(rule, f.explains_ms) >= most);
-        let surest = near.rev().filter(|(_, ((rule, _), _))| !is_outside || chain::is_outside(rule.cause)).max_by(
-            |(_, ((a_rule, a), _)), (_, ((b_rule, b), _))| confidence(a_rule, a).total_cmp(&confidence(b_rule, b)),
+            roots().any(|(_, ((cause, f), _))| cause.is(Trait::Outside) && ratio(*cause, f.explains_ms) >= most);
+        let surest = near.rev().filter(|(_, ((cause, _), _))| !is_outside || cause.is(Trait::Outside)).max_by(
+            |(_, ((a_cause, a), _)), (_, ((b_cause, b), _))| {
+                confidence(*a_cause, a).total_cmp(&confidence(*b_cause, b))
+            },
         );
         if let Some((root, _)) = surest {
             found[..=root].rotate_right(1);
         }
         let mut findings: Vec<Finding> = Vec::new();
-        for ((rule, found), link) in found {
-            let explains_ratio = ratio(rule, found.explains_ms);
-            let confidence = confidence(rule, &found);
+        for ((cause, found), link) in found {
+            let explains_ratio = ratio(cause, found.explains_ms);
+            let confidence = confidence(cause, &found);
             let role = match found.role {
                 Role::Root if findings.iter().any(|f| f.role == Role::Root) => {
-                    self.claims.push(rule.cause);
+                    self.claims.push(cause);
                     Role::Contributor
                 }
                 role => role,
             };
             findings.push(Finding {
-                follows_from: link.follows_from.map(str::to_owned),
-                adds_to: link.adds_to.map(str::to_owned),
-                ..of_rule(rule, found, role, confidence, explains_ratio)
+                follows_from: link.follows_from,
+                adds_to: link.adds_to,
+                ..finding(cause, found, role, confidence, explains_ratio)
             });
         }
         findings
@@ -235,10 +238,10 @@ impl Outcomes {
 
     /// Of the causes that are present by themselves, the surest that may be named.
     fn surest_uncounted(&mut self) -> Option<Finding> {
-        let sure = |(_, found): &(&Rule, rules::RuleFinding)| confidence::combine(found);
+        let sure = |(_, found): &(Cause, CauseFinding)| confidence::combine(found);
         let (i, confidence) = self.uncounted.iter().map(sure).enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-        let (rule, found) = self.uncounted.swap_remove(i);
-        Some(of_rule(rule, found, Role::Root, confidence, 0.0)).filter(|finding| finding.confidence >= NAMED)
+        let (cause, found) = self.uncounted.swap_remove(i);
+        Some(finding(cause, found, Role::Root, confidence, 0.0)).filter(|finding| finding.confidence >= NAMED)
     }
 
     /// The findings without response time: those of counters, or of what was read of one instant.
@@ -250,8 +253,8 @@ impl Outcomes {
         };
         self.cleared.extend(grounds.instant.iter().flat_map(|instant| instant.cleared.iter().cloned()));
         let is_open =
-            |cause: &str| findings.iter().all(|f| f.cause != cause) && self.cleared.iter().all(|c| c.cause != cause);
-        self.not_judged.retain(|n| is_open(&n.cause));
+            |cause: Cause| findings.iter().all(|f| f.cause != cause) && self.cleared.iter().all(|c| c.cause != cause);
+        self.not_judged.retain(|n| is_open(n.cause));
         findings
     }
 
@@ -274,7 +277,7 @@ impl Outcomes {
         let ledger = ledger(case);
         let split = grounds.split(verdict, &suspects, &self.not_judged, &ledger);
         let complaint = case.degradation.as_ref().filter(|_| grounds.search.is_none() || verdict != Answer::Healthy);
-        let cause = |of: &Finding| of.cause.clone();
+        let cause = |of: &Finding| of.cause;
         let minor = grounds.minor(verdict, &suspects).map(cause);
         let culprit = suspects.culprit().filter(|_| verdict == Answer::Found).map(cause);
         if verdict == Answer::Undecided && !grounds.are_fit() {
@@ -284,7 +287,7 @@ impl Outcomes {
         findings.iter_mut().for_each(|f| place(&mut f.evidence, case));
         self.cleared.iter_mut().for_each(|c| place(&mut c.evidence, case));
         let notes = audit::notes(case, &findings);
-        let found: Vec<&str> = findings.iter().map(|f| f.cause.as_str()).collect();
+        let found: Vec<Cause> = findings.iter().map(|f| f.cause).collect();
         let load = load::report(case, &found);
         let start = case.recording.manifest.started_at;
         Diagnosis {
@@ -322,11 +325,25 @@ impl Outcomes {
     }
 }
 
+/// Links the findings: each gets its role and its share, and loses certainty for what may be behind it.
+fn links_of(found: &mut [(Cause, CauseFinding)], unseen: &[NotJudged], case: &Case<'_>) -> Vec<Linked> {
+    let causes: Vec<Cause> = found.iter().map(|(cause, _)| *cause).collect();
+    let of = Circumstances::read(case, &causes, unseen.iter().map(|n| n.cause).collect());
+    let linked = found.iter().map(|(cause, found)| Linked::new(*cause, found.explains_ms, found.role));
+    let mut linked = link::link(linked.collect(), &of);
+    linked.sort_by_key(|link| causes.iter().position(|cause| *cause == link.cause));
+    for ((_, found), link) in found.iter_mut().zip(&linked) {
+        (found.explains_ms, found.role) = (link.explains_ms, link.role);
+        found.weights.iter_mut().for_each(|weight| *weight = *weight * UNSEEN.powi(link.unseen as i32));
+    }
+    linked
+}
+
 /// A finding without links, of `explains_ratio` (0-1) of the excess.
-fn of_rule(rule: &Rule, found: rules::RuleFinding, role: Role, confidence: f64, explains_ratio: f64) -> Finding {
+fn finding(cause: Cause, found: CauseFinding, role: Role, confidence: f64, explains_ratio: f64) -> Finding {
     Finding {
-        cause: rule.cause.to_owned(),
-        title: rule.doc.title.to_owned(),
+        cause,
+        title: cause.title().to_owned(),
         role,
         follows_from: None,
         adds_to: None,

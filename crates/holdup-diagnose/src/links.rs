@@ -4,6 +4,7 @@
 //! the demand is lower, and the same limit may bind or not; without a symptom nothing changes.
 
 use crate::case::Case;
+use crate::cause::Cause;
 use crate::resources::volume::demand;
 use crate::verdict::{
     AgainstReport, ChainLink, DebtReport, EpisodeReport, Finding, Role, Span, TableDebtReport, round,
@@ -102,7 +103,7 @@ const LATENCY: &str = "latency";
 /// The links of the chain of `findings`, first cause first; empty if nothing is linked.
 pub fn chain(case: &Case<'_>, findings: &[Finding]) -> Vec<ChainLink> {
     let is_linked = |f: &Finding| {
-        let names = |of: &Option<String>| of.as_deref() == Some(f.cause.as_str());
+        let names = |of: &Option<Cause>| *of == Some(f.cause);
         f.follows_from.is_some()
             || f.adds_to.is_some()
             || findings.iter().any(|other| names(&other.follows_from) || names(&other.adds_to))
@@ -126,7 +127,7 @@ pub fn symptom_of_nothing(findings: &[Finding]) -> Option<String> {
 
 /// A finding's place in the chain: below zero what adds to a root, above it what follows from one.
 fn depth(finding: &Finding, all: &[Finding]) -> i64 {
-    let steps = |next: fn(&Finding) -> Option<&str>| {
+    let steps = |next: fn(&Finding) -> Option<Cause>| {
         let (mut at, mut count) = (finding, 0);
         while let Some(cause) = next(at).filter(|_| count < all.len() as i64) {
             count += 1;
@@ -135,28 +136,28 @@ fn depth(finding: &Finding, all: &[Finding]) -> i64 {
         }
         (count, at)
     };
-    let (below, root) = steps(|f| f.adds_to.as_deref());
+    let (below, root) = steps(|f| f.adds_to);
     if below > 0 && root.cause != finding.cause {
         return depth(root, all) - below;
     }
-    steps(|f| f.follows_from.as_deref()).0
+    steps(|f| f.follows_from).0
 }
 
 fn link(case: &Case<'_>, finding: &Finding, all: &[Finding]) -> ChainLink {
-    let follows = all.iter().find(|f| f.follows_from.as_deref() == Some(finding.cause.as_str()));
-    let leads_to = finding.adds_to.clone().or_else(|| follows.map(|f| f.cause.clone()));
+    let follows = all.iter().find(|f| f.follows_from == Some(finding.cause));
+    let leads_to = finding.adds_to.or_else(|| follows.map(|f| f.cause));
     let left = (case.excess_ms() - finding.explains_ms).max(0.0);
     let without = match (finding.role, &finding.follows_from) {
         (Role::Symptom, Some(root)) => format!("it would return: it follows from {root}"),
-        (Role::Contributor, _) => demand::without(case, &finding.cause).unwrap_or_else(|| {
+        (Role::Contributor, _) => demand::without(case, finding.cause).unwrap_or_else(|| {
             format!("the load on the binding limit would be lower; {} of the delay is its own", ms(finding.explains_ms))
         }),
         _ => format!("{} of the {} that the average request lost would remain", ms(left), ms(case.excess_ms())),
     };
     ChainLink {
-        cause: finding.cause.clone(),
+        cause: finding.cause,
         role: finding.role,
-        leads_to: leads_to.unwrap_or_else(|| LATENCY.to_owned()),
+        leads_to: leads_to.map_or(LATENCY, Cause::slug).to_owned(),
         without,
     }
 }

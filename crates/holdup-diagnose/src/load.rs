@@ -1,6 +1,7 @@
 //! What the generator did and saw, as the verdict shows it: the demand, how far to trust it, and
 //! each operation.
 
+use crate::cause::Cause;
 use std::collections::BTreeMap;
 
 use holdup_recording::manifest::Model;
@@ -167,7 +168,7 @@ impl Percentiles {
 }
 
 /// The load section of `case` with the causes `found`.
-pub(crate) fn report(case: &Case<'_>, found: &[&str]) -> LoadReport {
+pub(crate) fn report(case: &Case<'_>, found: &[Cause]) -> LoadReport {
     let objectives_missed = case.objectives.iter().filter_map(|o| o.missed.clone()).collect();
     let (manifest, whole) = (&case.recording.manifest, case.whole());
     let Ok(requests) = case.requests_in(whole) else {
@@ -193,7 +194,7 @@ pub(crate) fn report(case: &Case<'_>, found: &[&str]) -> LoadReport {
         validity: validity_report(&case.validity, manifest.started_at),
         warm_up: warm_up_report(&case.warm_up),
         operations: operations.collect(),
-        generator_limited: found.contains(&"load_generator_limit") || case.limited_ratio >= SPOILED,
+        generator_limited: found.contains(&Cause::LoadGeneratorLimit) || case.limited_ratio >= SPOILED,
         capped_ratio: round(capped.unwrap_or(0.0), 4),
         objectives_missed,
         aborted: aborted(case),

@@ -4,10 +4,11 @@
 //! names them (`split`) with the loss of confidence; `holdup doctor --for-verdict` takes the
 //! measurement.
 
+use crate::cause::Cause;
 use std::collections::BTreeMap;
 
 use crate::between::UnsplitTime;
-use crate::chain;
+use crate::causes::Trait;
 use crate::ledger::{LedgerRow, OF_CLIENT, WHOLE_BAND};
 use crate::verdict::{Finding, NotJudged, Role, SplitReport};
 
@@ -29,9 +30,6 @@ const SURE: f64 = 0.75;
 /// Most rivals to name.
 const NAMED: usize = 4;
 
-/// Waits inside an app server, not in a service that it calls: the ledger has only their sum.
-const INSIDE_APP: &[&str] = &["worker_pool_exhausted", "connection_pool_exhausted"];
-
 /// From this share (0-1) of the time with the service, a part of the ledger is where to look.
 const MOST: f64 = 0.5;
 
@@ -40,16 +38,16 @@ const RESPONSE_TIME: &str = "--watch prometheus:http://APP/metrics";
 
 /// The finding that competes for the time of `root`, if any: not its consequence, not a
 /// contributor, and large enough.
-pub(crate) fn find_rival<'f>(root: &Finding, findings: &'f [Finding], claims: &[&str]) -> Option<&'f Finding> {
-    if chain::is_outside(&root.cause) {
+pub(crate) fn find_rival<'f>(root: &Finding, findings: &'f [Finding], claims: &[Cause]) -> Option<&'f Finding> {
+    if root.cause.is(Trait::Outside) {
         return None;
     }
     let is_rival = |f: &&Finding| {
         f.cause != root.cause
             && f.role == Role::Contributor
             && f.adds_to.is_none()
-            && claims.contains(&f.cause.as_str())
-            && !chain::is_outside(&f.cause)
+            && claims.contains(&f.cause)
+            && !f.cause.is(Trait::Outside)
             && f.explains_ratio >= 0.5
             && f.explains_ms >= WITHIN * root.explains_ms
     };
@@ -69,26 +67,20 @@ pub(crate) fn shared(root: f64, rival: f64) -> f64 {
 }
 
 /// What the unjudged causes that may lead to `cause` take from the confidence in it.
-pub(crate) fn upstream_penalty(cause: &str, not_judged: &[NotJudged]) -> f64 {
+pub(crate) fn upstream_penalty(cause: Cause, not_judged: &[NotJudged]) -> f64 {
     (upstream(cause, not_judged).len() as f64 * UPSTREAM_PENALTY).min(UPSTREAM_MOST)
 }
 
 /// Unjudged causes that may lead to `cause`, nearest first.
-fn upstream<'n>(cause: &str, not_judged: &'n [NotJudged]) -> Vec<&'n NotJudged> {
-    let mut open: Vec<&NotJudged> = Vec::new();
-    for of in chain::may_bring_about(cause) {
-        // A cause may be near in one way and far in another.
-        let known = open.iter().any(|n| n.cause == of);
-        open.extend(not_judged.iter().find(|n| n.cause == of && !known));
-    }
-    open
+fn upstream<'n>(cause: Cause, not_judged: &'n [NotJudged]) -> Vec<&'n NotJudged> {
+    cause.may_follow_from().into_iter().filter_map(|of| not_judged.iter().find(|n| n.cause == of)).collect()
 }
 
 /// The measurement that tells two findings apart: on what may lead to either, else the fix of one
 /// alone.
 pub(crate) fn of_two(root: &Finding, rival: &Finding, not_judged: &[NotJudged]) -> SplitReport {
-    let rivals = vec![root.cause.clone(), rival.cause.clone()];
-    let open: Vec<&NotJudged> = [root, rival].iter().flat_map(|f| upstream(&f.cause, not_judged)).collect();
+    let rivals = vec![root.cause, rival.cause];
+    let open: Vec<&NotJudged> = [root, rival].iter().flat_map(|f| upstream(f.cause, not_judged)).collect();
     if let Some(mut split) = by_source(&open) {
         split.rivals = rivals;
         return split;
@@ -105,8 +97,8 @@ pub(crate) fn of_two(root: &Finding, rival: &Finding, not_judged: &[NotJudged]) 
 
 /// The measurement that would make an uncertain culprit more certain: on what may lead to it.
 pub(crate) fn of_root(root: &Finding, not_judged: &[NotJudged]) -> Option<SplitReport> {
-    let mut split = by_source(&upstream(&root.cause, not_judged)).filter(|_| root.confidence < SURE)?;
-    split.rivals.insert(0, root.cause.clone());
+    let mut split = by_source(&upstream(root.cause, not_judged)).filter(|_| root.confidence < SURE)?;
+    split.rivals.insert(0, root.cause);
     split.rivals.truncate(NAMED);
     Some(split)
 }
@@ -121,16 +113,16 @@ pub(crate) fn of_none(
 ) -> Option<SplitReport> {
     if let Some(between) = between {
         return Some(SplitReport {
-            rivals: between.rivals.iter().map(|c| (*c).to_owned()).collect(),
+            rivals: between.rivals.to_vec(),
             measure: between.measure.to_owned(),
             command: Some(command(between.watch)),
             watch: Some(between.watch.to_owned()),
         });
     }
-    let in_app = not_judged.iter().filter(|n| INSIDE_APP.contains(&n.cause.as_str()) && is_in_app(ledger));
+    let in_app = not_judged.iter().filter(|n| n.cause.is(Trait::Pool) && is_in_app(ledger));
     let in_app = by_source(&in_app.collect::<Vec<_>>());
     let mut split = in_app.or_else(|| by_source(&not_judged.iter().collect::<Vec<_>>()))?;
-    let best = findings.iter().find(|f| f.role == Role::Root).map(|f| f.cause.clone());
+    let best = findings.iter().find(|f| f.role == Role::Root).map(|f| f.cause);
     split.rivals.splice(0..0, best);
     split.rivals.truncate(NAMED);
     Some(split)
@@ -159,7 +151,7 @@ pub(crate) fn of_a_part() -> SplitReport {
 }
 
 /// If no source measured response time: that, between the likeliest causes by counters.
-pub(crate) fn of_counters(rivals: Vec<String>) -> SplitReport {
+pub(crate) fn of_counters(rivals: Vec<Cause>) -> SplitReport {
     SplitReport {
         rivals,
         measure: "response time, and since when requests are slow".to_owned(),
@@ -181,7 +173,7 @@ fn by_source(open: &[&NotJudged]) -> Option<SplitReport> {
         by_watch.into_iter().max_by(|(_, a), (_, b)| a.len().cmp(&b.len()).then(first(b).cmp(&first(a))))?;
     let measure = of.first().map_or_else(String::new, |one| one.missing.clone());
     Some(SplitReport {
-        rivals: of.iter().take(NAMED).map(|one| one.cause.clone()).collect(),
+        rivals: of.iter().take(NAMED).map(|one| one.cause).collect(),
         measure,
         command: Some(command(watch)),
         watch: Some(watch.to_owned()),
@@ -204,10 +196,10 @@ mod tests {
     use super::*;
     use crate::ledger::Part;
 
-    fn finding(cause: &str, confidence: f64, explains: f64) -> Finding {
+    fn finding(cause: Cause, confidence: f64, explains: f64) -> Finding {
         Finding {
-            cause: cause.to_owned(),
-            title: cause.to_owned(),
+            cause: cause,
+            title: cause.title().to_owned(),
             role: Role::Contributor,
             follows_from: None,
             adds_to: None,
@@ -221,10 +213,10 @@ mod tests {
         }
     }
 
-    fn open(cause: &str, enable: &str) -> NotJudged {
+    fn open(cause: Cause, enable: &str) -> NotJudged {
         NotJudged {
-            cause: cause.into(),
-            title: cause.into(),
+            cause,
+            title: cause.title().to_owned(),
             missing: format!("facts of {cause}"),
             enable: enable.into(),
         }
@@ -232,13 +224,18 @@ mod tests {
 
     #[test]
     fn what_claims_the_same_time_is_a_rival() {
-        let root = Finding { role: Role::Root, ..finding("disk_saturated", 0.8, 0.9) };
-        let near = finding("lock_contention", 0.7, 0.8);
-        let all = [root.clone(), near.clone(), finding("cpu_saturated", 0.9, 0.3), finding("workload_spike", 0.9, 0.9)];
-        let claims = ["disk_saturated", "lock_contention", "cpu_saturated", "workload_spike"];
-        assert_eq!(find_rival(&root, &all, &claims).map(|f| f.cause.as_str()), Some("lock_contention"));
+        let root = Finding { role: Role::Root, ..finding(Cause::DiskSaturated, 0.8, 0.9) };
+        let near = finding(Cause::LockContention, 0.7, 0.8);
+        let all = [
+            root.clone(),
+            near.clone(),
+            finding(Cause::CpuSaturated, 0.9, 0.3),
+            finding(Cause::WorkloadSpike, 0.9, 0.9),
+        ];
+        let claims = [Cause::DiskSaturated, Cause::LockContention, Cause::CpuSaturated, Cause::WorkloadSpike];
+        assert_eq!(find_rival(&root, &all, &claims).map(|f| f.cause), Some(Cause::LockContention));
         assert!(find_rival(&root, &all, &[]).is_none(), "a contributor by its own rule claims nothing");
-        let added = Finding { adds_to: Some("disk_saturated".into()), ..near.clone() };
+        let added = Finding { adds_to: Some(Cause::DiskSaturated), ..near.clone() };
         assert!(find_rival(&root, &[root.clone(), added], &claims).is_none());
         assert!((shared(0.8, 0.8) - 0.4).abs() < 1e-9 && shared(0.9, 0.1) > 0.8);
         // Nothing open would tell: the fix of one does.
@@ -250,19 +247,19 @@ mod tests {
     #[test]
     fn the_source_that_most_rivals_lack_is_asked_for() {
         let not_judged = [
-            open("cpu_throttled", "--watch pid:N for the app and the database, server:PORT, or cgroup:PATH"),
-            open("thread_pool_queue", "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),
-            open("lock_contention", "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),
-            open("out_of_memory_kill", "--watch host"),
+            open(Cause::CpuThrottled, "--watch pid:N for the app and the database, server:PORT, or cgroup:PATH"),
+            open(Cause::ThreadPoolQueue, "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),
+            open(Cause::LockContention, "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),
+            open(Cause::OutOfMemoryKill, "--watch host"),
         ];
-        let root = Finding { role: Role::Root, ..finding("worker_pool_exhausted", 0.6, 0.9) };
+        let root = Finding { role: Role::Root, ..finding(Cause::WorkerPoolExhausted, 0.6, 0.9) };
         let split = of_root(&root, &not_judged).unwrap();
-        assert_eq!(split.rivals, ["worker_pool_exhausted", "thread_pool_queue", "lock_contention"]);
+        assert_eq!(split.rivals, [Cause::WorkerPoolExhausted, Cause::ThreadPoolQueue, Cause::LockContention]);
         assert_eq!(split.watch.as_deref(), Some("mysql://USER@HOST:PORT"));
         assert!(of_root(&Finding { confidence: 0.9, ..root.clone() }, &not_judged).is_none());
         // What can't have brought it about is no rival.
-        assert!((upstream_penalty("worker_pool_exhausted", &not_judged) - 0.09).abs() < 1e-9);
-        assert!(upstream_penalty("worker_pool_exhausted", &not_judged[3..]).abs() < 1e-9);
+        assert!((upstream_penalty(Cause::WorkerPoolExhausted, &not_judged) - 0.09).abs() < 1e-9);
+        assert!(upstream_penalty(Cause::WorkerPoolExhausted, &not_judged[3..]).abs() < 1e-9);
         let none = of_none(None, &[], &[], &not_judged).unwrap();
         assert_eq!(none.watch.as_deref(), Some("mysql://USER@HOST:PORT"));
         assert!(of_none(None, &[], &[], &[]).is_none());
@@ -271,9 +268,9 @@ mod tests {
     #[test]
     fn what_is_open_where_the_time_went_is_asked_for() {
         let not_judged = [
-            open("worker_pool_exhausted", "--watch otlp, with the app's server span"),
-            open("thread_pool_queue", "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),
-            open("table_cache_small", "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),
+            open(Cause::WorkerPoolExhausted, "--watch otlp, with the app's server span"),
+            open(Cause::ThreadPoolQueue, "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),
+            open(Cause::TableCacheSmall, "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),
         ];
         let watch = |app: f64, database: f64| {
             let part = |part: &str, ms: f64| Part { part: part.to_owned(), ms, error_ms: 0.0 };

@@ -26,7 +26,7 @@ pub const NONE: Strength = Strength(0.0);
 pub const AS_SYMPTOM: f64 = 0.3;
 
 /// The part (0-1) that is left of a root's evidence for each cause that may lead to it and could not
-/// be judged: the same time would then be that cause's. One in ten is what [`crate::rules::MATTERS`]
+/// be judged: the same time would then be that cause's. One in ten is what [`crate::causes::MATTERS`]
 /// counts as little.
 pub const UNSEEN: f64 = 0.9;
 

@@ -3,8 +3,8 @@
 pub(crate) use holdup_signals::testing::*;
 
 use crate::case::Case;
+use crate::causes::{Definition, Outcome};
 use crate::ledger::ledger;
-use crate::rules::{Outcome, Rule};
 use crate::verdict::Diagnosis;
 use holdup_signals::Missing;
 
@@ -16,13 +16,13 @@ pub(crate) trait Judged {
     fn with<T>(&self, judge: impl FnOnce(&Case<'_>) -> T) -> T;
 
     /// The outcome of `rule`. Its evidence must resolve.
-    fn judge(&self, rule: &Rule) -> Result<Outcome, Missing>;
+    fn judge(&self, rule: &Definition) -> Result<Outcome, Missing>;
 
     /// The share (0-1) of failed requests that `rule` explains; 0 if none; none if it can't judge.
-    fn fails(&self, rule: &Rule) -> Option<f64>;
+    fn fails(&self, rule: &Definition) -> Option<f64>;
 
     /// Milliseconds that `rule` explains; 0 if it clears, none if it can't judge.
-    fn explains(&self, rule: &Rule) -> Option<f64>;
+    fn explains(&self, rule: &Definition) -> Option<f64>;
 
     /// Milliseconds of `part` in the ledger's row `all`, whose parts must sum to its response time.
     fn part(&self, part: &str) -> f64;
@@ -37,8 +37,8 @@ impl Judged for SyntheticRecording {
         judge(&Case::new(self.recording(), None))
     }
 
-    fn judge(&self, rule: &Rule) -> Result<Outcome, Missing> {
-        let outcome = self.with(|case| rule.judge(case));
+    fn judge(&self, rule: &Definition) -> Result<Outcome, Missing> {
+        let outcome = self.with(|case| rule.cause.judge(case));
         let evidence = match &outcome {
             Ok(Outcome::Found(found) | Outcome::Fails(found, _) | Outcome::Uncounted(found, _)) => &found.evidence[..],
             Ok(Outcome::Cleared(evidence)) => evidence,
@@ -50,7 +50,7 @@ impl Judged for SyntheticRecording {
         outcome
     }
 
-    fn fails(&self, rule: &Rule) -> Option<f64> {
+    fn fails(&self, rule: &Definition) -> Option<f64> {
         match self.judge(rule) {
             Ok(Outcome::Fails(_, failed)) => Some(failed),
             Ok(Outcome::Uncounted(..)) => None,
@@ -59,7 +59,7 @@ impl Judged for SyntheticRecording {
         }
     }
 
-    fn explains(&self, rule: &Rule) -> Option<f64> {
+    fn explains(&self, rule: &Definition) -> Option<f64> {
         match self.judge(rule) {
             Ok(Outcome::Found(found) | Outcome::Fails(found, _)) => Some(found.explains_ms),
             Ok(Outcome::Uncounted(..)) => None,

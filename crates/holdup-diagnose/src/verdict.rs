@@ -4,6 +4,7 @@
 mod fleet;
 mod outline;
 
+use crate::cause::Cause;
 use holdup_recording::Manifest;
 use holdup_recording::manifest::{Coverage, CoverageState};
 use holdup_recording::objective::Stretch;
@@ -15,6 +16,7 @@ pub use self::outline::{
     AgainstReport, ChainLink, DebtReport, EpisodeReport, PasteNextReport, ReadReport, SnapshotReport, SplitReport,
     TableDebtReport,
 };
+pub use crate::causes::Role;
 pub use crate::counters::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
 pub use crate::finding::Finding;
 use crate::ledger::LedgerRow;
@@ -22,7 +24,6 @@ pub use crate::ledger::accounts::{AccountsReport, RequestReport, WaitReport};
 pub use crate::load::{
     LoadReport, OperationReport, Percentiles, ReasonReport, SliceReport, ValidityReport, WarmUpReport,
 };
-pub use crate::rules::Role;
 use crate::search::SearchReport;
 pub(crate) use holdup_recording::words::round;
 pub use holdup_signals::evidence::{Evidence, Fix, Span};
@@ -35,9 +36,9 @@ pub struct Diagnosis {
     /// `found`, `healthy` or `undecided`.
     pub verdict: Answer,
     /// Slug of the root cause.
-    pub culprit: Option<String>,
+    pub culprit: Option<Cause>,
     /// Slug of what slowed requests down although every objective was met.
-    pub minor: Option<String>,
+    pub minor: Option<Cause>,
     /// One sentence.
     pub headline: String,
     /// When the recording began, RFC 3339: the origin of all seconds.
@@ -124,7 +125,7 @@ pub const NAMED: f64 = 0.5;
 impl Diagnosis {
     /// Whether a culprit is named: one was found, with enough confidence.
     pub fn is_named(&self) -> bool {
-        let culprit = self.findings.iter().find(|f| Some(&f.cause) == self.culprit.as_ref());
+        let culprit = self.findings.iter().find(|f| Some(f.cause) == self.culprit);
         self.verdict == Answer::Found && culprit.is_none_or(|f| f.confidence >= NAMED)
     }
 
@@ -168,7 +169,7 @@ pub struct Note {
     pub text: String,
     /// The finding that shows that it matters; none without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finding: Option<String>,
+    pub finding: Option<Cause>,
     /// How to change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<Fix>,
@@ -239,7 +240,7 @@ pub struct Reading {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cleared {
     /// Slug.
-    pub cause: String,
+    pub cause: Cause,
     /// In words.
     pub title: String,
     /// The evidence.
@@ -250,7 +251,7 @@ pub struct Cleared {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NotJudged {
     /// Slug.
-    pub cause: String,
+    pub cause: Cause,
     /// In words.
     pub title: String,
     /// What is missing.

@@ -1,7 +1,8 @@
 //! Mechanisms as made-up series: a minute of normal time, half a minute of a fault, and normal time again. Each must be found
 //! where it is, and named; the same table without the fault names nobody.
 
-use holdup_diagnose::counters::{Normal, Ranking, judge};
+use holdup_diagnose::counters::{Ranking, judge};
+use holdup_diagnose::trace::view::Normal;
 use holdup_signals::counters::detect::{detect, healthy};
 use holdup_signals::counters::jitter::Jitter;
 use holdup_signals::counters::{Frame, Signal};

@@ -1,5 +1,6 @@
 //! The verdict as text: on one screen in [`brief`], and in full here.
 
+use holdup_diagnose::Cause;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -118,7 +119,7 @@ pub use timeline::timeline;
 pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     let mut out = String::new();
     let (word, style) = answer(d);
-    let root = d.findings.iter().find(|f| Some(&f.cause) == d.culprit.as_ref());
+    let root = d.findings.iter().find(|f| Some(f.cause) == d.culprit);
     let confidence = root.map_or_else(String::new, |f| format!("  {DIM}confidence {:.2}{DIM:#}", f.confidence));
     let culprit = d.culprit.as_ref().map_or_else(String::new, |c| format!("  {BOLD}{c}{BOLD:#}"));
     let _ = writeln!(out, "{style}{word}{style:#}{culprit}{confidence}");
@@ -164,13 +165,13 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
         for cleared in &d.cleared {
             // The last piece of evidence decides; the report has the others.
             let why = cleared.evidence.last().map_or_else(String::new, fleet::told);
-            item(&mut out, &cleared.cause, &why);
+            item(&mut out, cleared.cause.slug(), &why);
         }
     }
     if !d.not_judged.is_empty() {
         let _ = writeln!(out, "\n{BOLD}Not checked{BOLD:#}");
         for one in &d.not_judged {
-            item(&mut out, &one.cause, &format!("needs {}; turn on: {}", one.missing, one.enable));
+            item(&mut out, one.cause.slug(), &format!("needs {}; turn on: {}", one.missing, one.enable));
         }
     }
     kernel::notes(&mut out, &d.notes);
@@ -229,7 +230,7 @@ fn load(out: &mut String, d: &Diagnosis) {
 }
 
 /// The cause that stands for the generator itself.
-const GENERATOR: &str = "load_generator_limit";
+const GENERATOR: Cause = Cause::LoadGeneratorLimit;
 
 /// The blind spot of a closed model.
 const CLOSED: &str = "closed model: a slow service gets fewer requests, so response times miss the waits of users who would have come meanwhile";

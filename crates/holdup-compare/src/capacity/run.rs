@@ -87,7 +87,7 @@ pub fn run(recording: &Recording, diagnosis: &Diagnosis, value: Option<f64>, rou
         breaking_point: search.and_then(|search| search.breaking_point).filter(|_| knee.is_some()),
         capacity: search.and_then(|search| search.capacity).filter(|_| knee.is_some()),
         no_knee: knee.is_none().then(|| no_knee(search)),
-        culprit: diagnosis.culprit.clone(),
+        culprit: diagnosis.culprit.map(|cause| cause.slug().to_owned()),
         cpu: cpu(&view),
         connections: connections(&whole),
         connection_budget: connection_budget(&whole),

@@ -2,6 +2,7 @@
 
 use super::facts::{Facts, Product, Server};
 use super::{Check, Deviation};
+use crate::cause::Cause;
 use holdup_signals::evidence::Fix;
 
 const MONGODB_CHECKLIST: &str = "MongoDB Manual: Operations Checklist, Operating System Configuration, Linux (https://www.mongodb.com/docs/manual/administration/production-checklist-operations/)";
@@ -15,7 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "8 to 32 sectors (4 to 16 KiB), unless a test shows that more is better",
         why: "documents are read at random, and readahead beside them takes the disk's time and the page cache's room",
         reference: MONGODB_CHECKLIST,
-        matters: &["readahead_too_large"],
+        matters: &[Cause::ReadaheadTooLarge],
     },
     Check {
         check: "atime",
@@ -24,7 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "noatime",
         why: "with access times, every read also causes a write",
         reference: MONGODB_CHECKLIST,
-        matters: &["atime_updates"],
+        matters: &[Cause::AtimeUpdates],
     },
     Check {
         check: "file_system",
@@ -33,7 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "XFS",
         why: "on ext4 the storage engine's checkpoints have stalled all writes for as long as they last",
         reference: "MongoDB Manual: Production Notes, Kernel and File Systems (https://www.mongodb.com/docs/manual/administration/production-notes/#kernel-and-file-systems)",
-        matters: &["flush_storm"],
+        matters: &[Cause::FlushStorm],
     },
     Check {
         check: "atime",
@@ -42,7 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "noatime",
         why: "with access times, every read also causes a write",
         reference: "MySQL Reference Manual: Optimizing Disk I/O (https://dev.mysql.com/doc/refman/8.4/en/disk-issues.html)",
-        matters: &["atime_updates"],
+        matters: &[Cause::AtimeUpdates],
     },
     Check {
         check: "io_scheduler",
@@ -51,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "none (noop), on SSDs also mq-deadline (deadline)",
         why: "the disk or hypervisor below orders requests itself, and a fair scheduler keeps it idle meanwhile",
         reference: MONGODB_CHECKLIST,
-        matters: &["disk_saturated"],
+        matters: &[Cause::DiskSaturated],
     },
     Check {
         check: "io_scheduler",
@@ -60,7 +61,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "none (noop) or mq-deadline (deadline)",
         why: "InnoDB submits many requests at once, and another scheduler holds some of them back",
         reference: MYSQL_DISKS,
-        matters: &["disk_saturated"],
+        matters: &[Cause::DiskSaturated],
     },
     Check {
         check: "io_scheduler",
@@ -69,7 +70,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "none on SSDs, mq-deadline on hard disks",
         why: "an SSD orders requests itself, and a fair scheduler keeps it idle meanwhile",
         reference: "MariaDB documentation: Configuring Linux for MariaDB, IO scheduler (https://mariadb.com/docs/server/server-management/install-and-upgrade-mariadb/configuring-mariadb/mariadb-performance-advanced-configurations/configuring-linux-for-mariadb)",
-        matters: &["disk_saturated"],
+        matters: &[Cause::DiskSaturated],
     },
     Check {
         check: "tmpdir",
@@ -78,7 +79,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "a file system in memory, large enough; not for files that replication must keep across a restart",
         why: "temporary tables that do not fit in memory, and all with BLOB or TEXT, are files there, which each statement creates and deletes",
         reference: "MySQL Reference Manual: Where MySQL Stores Temporary Files (https://dev.mysql.com/doc/refman/8.4/en/temporary-files.html)",
-        matters: &["on_disk_temporary_tables"],
+        matters: &[Cause::OnDiskTemporaryTables],
     },
     Check {
         check: "tmpdir",
@@ -87,7 +88,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "a file system in memory, large enough; not for files that replication must keep across a restart",
         why: "temporary tables that do not fit in memory, and all with BLOB or TEXT, are files there, which each statement creates and deletes",
         reference: "MariaDB documentation: Server System Variables, tmpdir (https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables#tmpdir)",
-        matters: &["on_disk_temporary_tables"],
+        matters: &[Cause::OnDiskTemporaryTables],
     },
 ];
 

@@ -2,6 +2,7 @@
 
 use super::facts::{Facts, Product, Server};
 use super::{Check, Deviation, sysctl, sysctl_against};
+use crate::cause::Cause;
 use holdup_signals::change::host::Place;
 use holdup_signals::evidence::Fix;
 
@@ -17,7 +18,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "64000",
         why: "each connection takes descriptors, and each collection and index a file",
         reference: MONGODB_ULIMIT,
-        matters: &["file_descriptor_limit"],
+        matters: &[Cause::FileDescriptorLimit],
     },
     Check {
         check: "processes",
@@ -35,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "65535",
         why: "each segment of an index is several files, and running out of descriptors loses data",
         reference: "Elastic documentation: Increase the file descriptor limit (https://www.elastic.co/docs/deploy-manage/deploy/self-managed/file-descriptors)",
-        matters: &["file_descriptor_limit"],
+        matters: &[Cause::FileDescriptorLimit],
     },
     Check {
         check: "processes",
@@ -53,7 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "10032 for the default maxclients of 10000",
         why: "it needs 32 descriptors for itself, and with a lower limit accepts fewer clients than maxclients",
         reference: REDIS_CLIENTS,
-        matters: &["file_descriptor_limit"],
+        matters: &[Cause::FileDescriptorLimit],
     },
     Check {
         check: "somaxconn",
@@ -71,7 +72,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "tsc, or kvm-clock under KVM",
         why: "other clocks need a system call, and the server reads the clock with every command",
         reference: "Redis source: syscheck.c, checkClocksource, as redis-server --check-system runs it (https://github.com/redis/redis/blob/unstable/src/syscheck.c)",
-        matters: &["cpu_saturated"],
+        matters: &[Cause::CpuSaturated],
     },
     Check {
         check: "clock_source",
@@ -80,7 +81,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "tsc, or kvm-clock under KVM",
         why: "other clocks take up to microseconds to read, and EXPLAIN ANALYZE and track_io_timing read the clock all the time",
         reference: "PostgreSQL documentation: pg_test_timing, Changing Time Sources (https://www.postgresql.org/docs/17/pgtesttiming.html)",
-        matters: &["cpu_saturated"],
+        matters: &[Cause::CpuSaturated],
     },
     Check {
         check: "ephemeral_ports",

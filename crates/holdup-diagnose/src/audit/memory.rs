@@ -2,6 +2,7 @@
 
 use super::facts::{Facts, Product, Server};
 use super::{Check, Deviation, sysctl, sysctl_against};
+use crate::cause::Cause;
 use holdup_signals::evidence::Fix;
 
 const MONGODB_CHECKLIST: &str = "MongoDB Manual: Operations Checklist, Operating System Configuration, Linux (https://www.mongodb.com/docs/manual/administration/production-checklist-operations/)";
@@ -26,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "never or madvise",
         why: "after a fork for a snapshot each first write copies a page of 2 MiB instead of 4 KiB",
         reference: "Redis documentation: Diagnosing latency issues, Latency induced by transparent huge pages (https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency/)",
-        matters: &["memory_pressure"],
+        matters: &[Cause::MemoryPressure],
     },
     Check {
         check: "transparent_hugepage",
@@ -44,7 +45,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "never or madvise",
         why: "the server's memory grows and is not returned, so new versions disable them for themselves",
         reference: "MariaDB: MDEV-33279, Disable transparent huge pages (https://jira.mariadb.org/browse/MDEV-33279)",
-        matters: &["memory_pressure"],
+        matters: &[Cause::MemoryPressure],
     },
     Check {
         check: "swappiness",
@@ -53,7 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "1",
         why: "a statement that needs swapped-out memory waits until it is read back",
         reference: "MongoDB Manual: Production Notes, Set vm.swappiness (https://www.mongodb.com/docs/manual/administration/production-notes/#set-vm-swappiness)",
-        matters: &["memory_pressure"],
+        matters: &[Cause::MemoryPressure],
     },
     Check {
         check: "swappiness",
@@ -62,7 +63,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "1",
         why: "a statement that needs swapped-out memory waits until it is read back",
         reference: "MariaDB documentation: Configuring Linux for MariaDB, Swappiness (https://mariadb.com/docs/server/server-management/install-and-upgrade-mariadb/configuring-mariadb/mariadb-performance-advanced-configurations/configuring-linux-for-mariadb)",
-        matters: &["memory_pressure"],
+        matters: &[Cause::MemoryPressure],
     },
     Check {
         check: "swappiness",
@@ -71,7 +72,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "1, or no swap at all",
         why: "a heap that is swapped out makes garbage collections last for minutes",
         reference: "Elastic documentation: Disable swapping, Configure swappiness (https://www.elastic.co/docs/deploy-manage/deploy/self-managed/setup-configuration-memory)",
-        matters: &["memory_pressure"],
+        matters: &[Cause::MemoryPressure],
     },
     Check {
         check: "overcommit",
@@ -80,7 +81,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "1",
         why: "without it the fork for a snapshot may be refused although its pages are shared",
         reference: REDIS_ADMIN,
-        matters: &["out_of_memory_kill"],
+        matters: &[Cause::OutOfMemoryKill],
     },
     Check {
         check: "overcommit",
@@ -89,7 +90,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "2",
         why: "if promised memory is not there, the kernel kills the server; with 2 an allocation fails instead",
         reference: "PostgreSQL documentation: Managing Kernel Resources, Linux Memory Overcommit (https://www.postgresql.org/docs/current/kernel-resources.html#LINUX-MEMORY-OVERCOMMIT)",
-        matters: &["out_of_memory_kill"],
+        matters: &[Cause::OutOfMemoryKill],
     },
     Check {
         check: "huge_pages",
@@ -98,7 +99,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "enough of them for shared_buffers",
         why: "with normal pages each backend has separate page tables for all of shared_buffers",
         reference: "PostgreSQL documentation: Managing Kernel Resources, Linux Huge Pages (https://www.postgresql.org/docs/current/kernel-resources.html#LINUX-HUGE-PAGES)",
-        matters: &["memory_pressure"],
+        matters: &[Cause::MemoryPressure],
     },
     Check {
         check: "zone_reclaim",
@@ -107,7 +108,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "0, and mongod started with memory interleaved over the nodes",
         why: "the kernel drops a node's page cache while other nodes have free memory",
         reference: MONGODB_CHECKLIST,
-        matters: &["memory_pressure", "working_set_exceeds_memory"],
+        matters: &[Cause::MemoryPressure, Cause::WorkingSetExceedsMemory],
     },
     Check {
         check: "numa_interleave",
@@ -116,7 +117,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "mongod started by numactl --interleave=all on a host with several NUMA nodes",
         why: "a cache that fills one node makes the kernel drop that node's pages while others have free memory",
         reference: MONGODB_NUMA,
-        matters: &["memory_pressure", "working_set_exceeds_memory"],
+        matters: &[Cause::MemoryPressure, Cause::WorkingSetExceedsMemory],
     },
     Check {
         check: "numa_interleave",
@@ -125,7 +126,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "innodb_numa_interleave=ON on a host with several NUMA nodes",
         why: "a buffer pool that fills one node makes that node reclaim and swap while others have free memory",
         reference: "MySQL Reference Manual: InnoDB Startup Options and System Variables, innodb_numa_interleave (https://dev.mysql.com/doc/refman/8.4/en/innodb-parameters.html#sysvar_innodb_numa_interleave)",
-        matters: &["memory_pressure"],
+        matters: &[Cause::MemoryPressure],
     },
     Check {
         check: "memory_maps",
@@ -143,7 +144,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "128000, or twice the connections that are allowed",
         why: "each connection takes two memory maps, and the kernel limits those of a process",
         reference: MONGODB_CHECKLIST,
-        matters: &["connection_limit"],
+        matters: &[Cause::ConnectionLimit],
     },
     Check {
         check: "dirty_pages",
@@ -152,7 +153,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: "vm.dirty_background_bytes of 64 MiB and vm.dirty_bytes of 512 MiB",
         why: "a ratio of a large memory is gigabytes of dirty pages, which a checkpoint's fsync writes all at once",
         reference: "TuneD: profile postgresql, tuned-profiles-postgresql(7) (https://github.com/redhat-performance/tuned/blob/master/profiles/postgresql/tuned.conf)",
-        matters: &["disk_saturated"],
+        matters: &[Cause::DiskSaturated],
     },
 ];
 

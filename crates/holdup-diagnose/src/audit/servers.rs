@@ -4,6 +4,7 @@
 use super::facts::{Facts, Product, Server};
 use super::{Check, Deviation};
 use crate::case::Case;
+use crate::cause::Cause;
 use crate::verdict::Note;
 use holdup_recording::metrics;
 use holdup_recording::words::{bytes, bytes_per_second, thousands};
@@ -33,7 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: FILES_ADVISED,
         why: FILES_WHY,
         reference: MYSQL_FILES,
-        matters: &["connection_limit", "file_descriptor_limit", "table_cache_small"],
+        matters: &[Cause::ConnectionLimit, Cause::FileDescriptorLimit, Cause::TableCacheSmall],
     },
     Check {
         check: "files_for_connections",
@@ -42,7 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
         advised: FILES_ADVISED,
         why: FILES_WHY,
         reference: MARIADB_FILES,
-        matters: &["connection_limit", "file_descriptor_limit", "table_cache_small"],
+        matters: &[Cause::ConnectionLimit, Cause::FileDescriptorLimit, Cause::TableCacheSmall],
     },
     Check {
         check: "durability",
@@ -125,7 +126,7 @@ const HOUR_S: f64 = 3_600.0;
 
 /// Notes a redo log that holds less than an hour of the measured writes; `finding` shows whether it
 /// matters.
-pub(super) fn log_size(case: &Case<'_>, finding: Option<&str>) -> Option<Note> {
+pub(super) fn log_size(case: &Case<'_>, finding: Option<Cause>) -> Option<Note> {
     let view = case.view(case.whole());
     let rate = view.status(metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN).ok().filter(|c| c.delta > 0.0)?.rate();
     let capacity = capacity(&view)?;
@@ -142,7 +143,7 @@ pub(super) fn log_size(case: &Case<'_>, finding: Option<&str>) -> Option<Note> {
         observed: format!("{}, {:.0} s of writes at {}", bytes(capacity), seconds, bytes_per_second(rate)),
         advised: "an hour of writes".to_owned(),
         text: format!("a log that fills sooner forces pages out early; {whether}."),
-        finding: finding.map(str::to_owned),
+        finding,
         fix: Some(Fix {
             text: format!("If that rate lasts, give the redo log {}.", bytes(wanted)),
             command: None,

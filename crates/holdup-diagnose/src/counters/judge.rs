@@ -2,9 +2,10 @@
 //! the two with the highest scores. A judgement keeps each vote with its figures, so that a verdict
 //! can print what supports a cause and what clears it.
 
-use crate::counters::patterns::{self, Pattern};
-use crate::counters::view::{Normal, View};
-use crate::counters::votes::{Vote, Votes};
+use crate::cause::Cause;
+use crate::trace::Pattern;
+use crate::trace::view::{Normal, View};
+use crate::trace::votes::{Vote, Votes};
 use holdup_signals::counters::frame::Rows;
 use holdup_signals::counters::jitter::Jitter;
 
@@ -17,7 +18,7 @@ pub struct Suspect {
     /// The pattern's name.
     pub pattern: &'static str,
     /// The cause that leaves it.
-    pub cause: &'static str,
+    pub cause: Cause,
     /// From -1 (refuted) to 1 (the whole mechanism was seen); `None` if it could not be judged.
     pub score: Option<f64>,
     /// Every vote with its figures.
@@ -27,7 +28,7 @@ pub struct Suspect {
 impl Suspect {
     /// Judges a pattern of a cause by its account.
     #[must_use]
-    pub fn new(pattern: &'static str, cause: &'static str, account: Votes, jitter: Jitter) -> Self {
+    pub fn new(pattern: &'static str, cause: Cause, account: Votes, jitter: Jitter) -> Self {
         Self { pattern, cause, score: account.score(jitter, pattern), votes: account.into_votes() }
     }
 }
@@ -59,18 +60,25 @@ impl Ranking {
     }
 }
 
+/// Every pattern and the cause that leaves it, in the order in which a request meets the resource.
+#[must_use]
+pub fn patterns() -> Vec<(Cause, &'static Pattern)> {
+    let of = |cause: Cause| cause.definition().traces.iter().map(move |pattern| (cause, pattern));
+    Cause::ALL.iter().copied().flat_map(of).collect()
+}
+
 /// Judges an episode against normal time by every pattern.
 #[must_use]
 pub fn judge(episode: &Rows, normal: &Normal) -> Ranking {
-    judge_by(patterns::ALL, episode, normal, Jitter::NONE)
+    judge_by(&patterns(), episode, normal, Jitter::NONE)
 }
 
 /// Judges an episode by some patterns, with constants that may be moved.
 #[must_use]
-pub fn judge_by(patterns: &[Pattern], episode: &Rows, normal: &Normal, jitter: Jitter) -> Ranking {
-    let suspects = patterns.iter().map(|pattern| {
+pub fn judge_by(patterns: &[(Cause, &Pattern)], episode: &Rows, normal: &Normal, jitter: Jitter) -> Ranking {
+    let suspects = patterns.iter().map(|(cause, pattern)| {
         let account = (pattern.account)(&View::new(episode, normal, jitter, pattern.name));
-        Suspect::new(pattern.name, pattern.cause, account, jitter)
+        Suspect::new(pattern.name, *cause, account, jitter)
     });
     Ranking::new(suspects.collect())
 }

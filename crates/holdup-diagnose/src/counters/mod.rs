@@ -5,17 +5,15 @@
 //! this is the answer, provided that it is strong enough.
 
 pub mod judge;
-pub mod patterns;
 mod report;
 #[cfg(test)]
 mod tests;
-pub mod view;
-pub mod votes;
 
 pub use self::judge::{Ranking, Suspect, judge};
 pub use self::report::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
-pub use self::view::Normal;
 use crate::case::Case;
+use crate::cause::Cause;
+use crate::trace::view::Normal;
 use holdup_signals::Window;
 use holdup_signals::counters::jitter::Jitter;
 use holdup_signals::counters::{Rows, Signal, Table, detect};
@@ -95,10 +93,10 @@ impl CounterJudgement {
 
 impl CounterJudgement {
     /// Its likeliest causes; none if nothing stands out.
-    pub fn rivals(&self) -> Option<Vec<String>> {
+    pub fn rivals(&self) -> Option<Vec<Cause>> {
         let likely =
             self.episodes.first()?.ranking.suspects.iter().filter(|s| s.score.is_some_and(|score| score > 0.0));
-        let likely: Vec<String> = causes(likely).into_iter().take(2).map(str::to_owned).collect();
+        let likely: Vec<Cause> = causes(likely).into_iter().take(2).collect();
         (!likely.is_empty()).then_some(likely)
     }
 
@@ -121,7 +119,7 @@ impl JudgedEpisode {
 }
 
 /// The causes of patterns, each once, in order.
-fn causes<'s>(suspects: impl Iterator<Item = &'s Suspect>) -> Vec<&'static str> {
+fn causes<'s>(suspects: impl Iterator<Item = &'s Suspect>) -> Vec<Cause> {
     let mut causes = Vec::new();
     for suspect in suspects {
         if !causes.contains(&suspect.cause) {

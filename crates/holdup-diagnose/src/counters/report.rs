@@ -1,10 +1,11 @@
 //! What counters show, as data and in words. [`super`] computes it.
 
+use crate::cause::Cause;
 use std::collections::BTreeSet;
 
 use crate::counters::judge::{NAMED, Suspect};
-use crate::counters::patterns;
-use crate::counters::votes::{Part, Vote};
+use crate::trace::Pattern;
+use crate::trace::votes::{Part, Vote};
 use holdup_recording::Labels;
 use holdup_signals::counters::quantities;
 use holdup_signals::counters::{Family, Signal};
@@ -12,11 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{CounterJudgement, JudgedEpisode, causes};
 use crate::case::Case;
+use crate::causes::Role;
 use crate::finding::Finding;
-use crate::rules;
-use crate::rules::Role;
+use holdup_recording::words::percent;
 use holdup_recording::words::round;
-use holdup_recording::words::{capital, percent};
 use holdup_signals::Window;
 use holdup_signals::evidence::{Evidence, Fix};
 
@@ -56,7 +56,7 @@ pub struct CountersEpisode {
     /// End.
     pub to_s: f64,
     /// Causes that are named, likeliest first; empty if no score is high enough.
-    pub named: Vec<String>,
+    pub named: Vec<Cause>,
     /// Every pattern, the likeliest first; those that could not be judged last.
     pub suspects: Vec<CountersSuspect>,
 }
@@ -65,7 +65,7 @@ pub struct CountersEpisode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountersSuspect {
     /// Slug of the cause.
-    pub cause: String,
+    pub cause: Cause,
     /// The pattern; a cause may have several.
     pub pattern: String,
     /// In words.
@@ -117,7 +117,7 @@ impl CounterJudgement {
         let episode = |of: &JudgedEpisode| CountersEpisode {
             from_s: at(of.window.from),
             to_s: at(of.window.to),
-            named: causes(of.named().into_iter()).into_iter().map(str::to_owned).collect(),
+            named: causes(of.named().into_iter()),
             suspects: of.ranking.suspects.iter().map(suspect).collect(),
         };
         CountersReport {
@@ -158,14 +158,17 @@ impl CounterJudgement {
             .iter()
             .find(|s| !names.contains(&s.cause) && s.score.is_some_and(|score| score < NAMED));
         let next = next.map_or_else(String::new, |s| format!("; next is {}{}", s.cause, against(s)));
-        format!("{span}{several} counters name {}{telling}{next}", names.join(" and "))
+        format!(
+            "{span}{several} counters name {}{telling}{next}",
+            names.iter().map(|cause| cause.slug()).collect::<Vec<_>>().join(" and ")
+        )
     }
 
     /// Named causes as findings, likeliest first: only if no source measured response time.
     pub fn findings(&self) -> Vec<Finding> {
         let Some(worst) = self.episodes.first() else { return Vec::new() };
         let named = worst.named();
-        let strongest = |cause: &&str| named.iter().copied().find(|suspect| suspect.cause == *cause);
+        let strongest = |cause: &Cause| named.iter().copied().find(|suspect| suspect.cause == *cause);
         let suspects = causes(named.iter().copied());
         let suspects = suspects.iter().filter_map(strongest).enumerate();
         suspects.map(|(i, suspect)| self.finding(worst, suspect, i == 0)).collect()
@@ -175,7 +178,7 @@ impl CounterJudgement {
         let seen = suspect.votes.iter().filter(|v| strength(v) >= 0.5 && v.part != Part::Refutes);
         let fix = fix(suspect).map(|text| Fix { text: text.to_owned(), command: None, keep: None, risk: None });
         Finding {
-            cause: suspect.cause.to_owned(),
+            cause: suspect.cause,
             title: title(suspect),
             role: if is_first { Role::Root } else { Role::Contributor },
             follows_from: None,
@@ -229,21 +232,19 @@ fn when(case: &Case<'_>, window: Window) -> String {
 /// something.
 fn title(of: &Suspect) -> String {
     let pattern = pattern(of).map_or(of.pattern, |pattern| pattern.title);
-    match rules::by_cause(of.cause) {
-        Some(rule) if of.pattern == of.cause => rule.doc.title.to_owned(),
-        Some(rule) => format!("{}: {pattern}", rule.doc.title),
-        None => capital(pattern),
+    match of.pattern == of.cause.slug() {
+        true => of.cause.title().to_owned(),
+        false => format!("{}: {pattern}", of.cause.title()),
     }
 }
 
 /// What to do: the pattern's own advice, else that of the cause's rule.
 fn fix(of: &Suspect) -> Option<&'static str> {
-    let by_rule = || rules::by_cause(of.cause).map(|rule| rule.doc.fix);
-    pattern(of).and_then(|pattern| pattern.fix).or_else(by_rule)
+    pattern(of).and_then(|pattern| pattern.fix).or(Some(of.cause.definition().doc.fix))
 }
 
-fn pattern(of: &Suspect) -> Option<&'static patterns::Pattern> {
-    patterns::ALL.iter().find(|pattern| pattern.name == of.pattern)
+fn pattern(of: &Suspect) -> Option<&'static Pattern> {
+    of.cause.definition().traces.iter().find(|pattern| pattern.name == of.pattern)
 }
 
 fn suspect(of: &Suspect) -> CountersSuspect {
@@ -260,7 +261,7 @@ fn suspect(of: &Suspect) -> CountersSuspect {
         figures: v.reading.as_ref().map_or_else(Vec::new, |r| r.figures.iter().map(figure).collect()),
     };
     CountersSuspect {
-        cause: of.cause.to_owned(),
+        cause: of.cause,
         pattern: of.pattern.to_owned(),
         title: title(of),
         score: of.score.map(|s| round(s, 3)),

@@ -1,5 +1,6 @@
 //! Recordings in which nobody measured response time: what their counters say, and that they say nothing where nothing is.
 
+use crate::cause::Cause;
 use holdup_signals::counters::Signal;
 
 use crate::testing::{Judged as _, SyntheticRecording};
@@ -68,15 +69,15 @@ fn watched(hog: f64) -> SyntheticRecording {
 fn somebody_who_takes_the_cpus_is_named_without_response_times() {
     let diagnosis = watched(1.15).diagnose();
     assert_eq!(diagnosis.verdict, Answer::Found, "{}", diagnosis.headline);
-    assert_eq!(diagnosis.culprit.as_deref(), Some("cpu_saturated"), "{}", diagnosis.headline);
+    assert_eq!(diagnosis.culprit, Some(Cause::CpuSaturated), "{}", diagnosis.headline);
     let span = diagnosis.episode.unwrap();
     assert!((span.from_s - FROM as f64).abs() <= 5.0 && (span.to_s - TO as f64).abs() <= 5.0, "{span:?}");
     let root = &diagnosis.findings[0];
     assert!(root.explains_ms == 0.0 && root.confidence <= 0.8 && !root.evidence.is_empty(), "{root:?}");
     let told = diagnosis.by_counters.unwrap();
-    assert_eq!(told.episodes[0].named[0], "cpu_saturated");
+    assert_eq!(told.episodes[0].named[0], Cause::CpuSaturated);
     assert!(told.episodes[0].suspects.iter().any(|s| s.votes.iter().any(|v| v.part == "refutes")));
-    assert!(diagnosis.split.is_some_and(|s| s.rivals[0] == "cpu_saturated"));
+    assert!(diagnosis.split.is_some_and(|s| s.rivals[0] == Cause::CpuSaturated));
 }
 
 #[test]
@@ -115,6 +116,6 @@ fn restarts_and_holes_are_blank() {
 fn milliseconds_are_never_overruled() {
     let measured = watched(1.15).requests(50, 20);
     let diagnosis = measured.diagnose();
-    assert!(diagnosis.culprit.is_none_or(|c| c != "cpu_saturated"), "{}", diagnosis.headline);
-    assert!(diagnosis.findings.iter().all(|f| f.cause != "cpu_saturated"));
+    assert!(diagnosis.culprit.is_none_or(|c| c != Cause::CpuSaturated), "{}", diagnosis.headline);
+    assert!(diagnosis.findings.iter().all(|f| f.cause != Cause::CpuSaturated));
 }

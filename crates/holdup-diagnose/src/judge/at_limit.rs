@@ -1,6 +1,7 @@
 //! Limits that a cloud's percentages show as reached, where no source measured response time: the
 //! provider itself says that the limit binds. What that costs requests is not known.
 
+use crate::cause::Cause;
 use holdup_recording::clock;
 use holdup_recording::words::{percent, round};
 use holdup_signals::Window;
@@ -10,7 +11,7 @@ use holdup_signals::limit_shares::{LimitShare, Limited};
 
 use super::snapshot::Judgement;
 use crate::case::Case;
-use crate::rules;
+use crate::causes;
 use crate::strength::CERTAIN;
 use crate::verdict::{Answer, Finding, Role};
 
@@ -55,17 +56,17 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Judgement> {
 fn full(case: &Case<'_>) -> Option<Judgement> {
     let view = case.view(case.whole());
     let full = view.room().ok()?.full.into_iter().find(|full| full.shown_by == ShownBy::Cloud)?;
-    let rule = &rules::disk_full::RULE;
+    let of = Cause::DiskFull.definition();
     let from = full.since.unwrap_or(view.window.from);
     let headline = format!(
         "{}: {}, from {} UTC on. No source measures response time, so its cost is not known.",
-        rule.doc.title,
+        of.doc.title,
         full.evidence.text,
         time(from)
     );
     let finding = Finding {
-        cause: rule.cause.to_owned(),
-        title: rule.doc.title.to_owned(),
+        cause: of.cause,
+        title: of.doc.title.to_owned(),
         role: Role::Root,
         follows_from: None,
         adds_to: None,
@@ -73,9 +74,9 @@ fn full(case: &Case<'_>) -> Option<Judgement> {
         confidence: round(UNMEASURED * CERTAIN.chance(), 2),
         explains_ms: 0.0,
         explains_ratio: 0.0,
-        fixes: rules::disk_full::fixes(&view, std::slice::from_ref(&full)),
+        fixes: causes::disk_full::fixes(&view, std::slice::from_ref(&full)),
         evidence: vec![full.evidence],
-        prove: rule.doc.prove.to_owned(),
+        prove: of.doc.prove.to_owned(),
     };
     Some(Judgement {
         verdict: Answer::Found,
@@ -93,11 +94,11 @@ fn time(ns: i64) -> String {
     clock::rfc3339(ns).get(11..19).unwrap_or_default().to_owned()
 }
 
-fn cause(limited: Limited) -> &'static str {
+fn cause(limited: Limited) -> Cause {
     match limited {
-        Limited::Cpu => rules::cpu_saturated::RULE.cause,
-        Limited::Bytes | Limited::LogBytes => rules::throughput_ceiling::RULE.cause,
-        Limited::Operations | Limited::OperationsOrBytes => rules::iops_ceiling::RULE.cause,
+        Limited::Cpu => Cause::CpuSaturated,
+        Limited::Bytes | Limited::LogBytes => Cause::ThroughputCeiling,
+        Limited::Operations | Limited::OperationsOrBytes => Cause::IopsCeiling,
     }
 }
 
@@ -122,14 +123,13 @@ fn says(window: Window, share: &LimitShare) -> String {
 
 fn finding(window: Window, share: &LimitShare, is_first: bool) -> Finding {
     let cause = cause(share.limited);
-    let doc = rules::by_cause(cause).map(|rule| &rule.doc);
+    let doc = &cause.definition().doc;
     let observed = percent(share.mean(window));
     let text = format!("{}{}", says(window, share), doubt(share.limited));
-    let fix = doc.filter(|_| is_first).map(|doc| doc.fix.to_owned());
-    let fix = fix.map(|text| Fix { text, command: None, keep: None, risk: None });
+    let fix = is_first.then(|| Fix { text: doc.fix.to_owned(), command: None, keep: None, risk: None });
     Finding {
-        cause: cause.to_owned(),
-        title: doc.map_or(cause, |doc| doc.title).to_owned(),
+        cause: cause,
+        title: doc.title.to_owned(),
         role: if is_first { Role::Root } else { Role::Contributor },
         follows_from: None,
         adds_to: None,
@@ -139,12 +139,13 @@ fn finding(window: Window, share: &LimitShare, is_first: bool) -> Finding {
         explains_ratio: 0.0,
         evidence: vec![share.evidence(window, observed, text)],
         fixes: fix.into_iter().collect(),
-        prove: doc.map_or_else(String::new, |doc| doc.prove.to_owned()),
+        prove: doc.prove.to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::cause::Cause;
     use crate::testing::{Judged as _, SyntheticRecording};
     use crate::verdict::{Answer, Diagnosis};
 
@@ -156,12 +157,12 @@ mod tests {
     fn a_percentage_at_its_limit_names_it_and_what_it_leaves_open() {
         let busy = |s: i64| if (20..50).contains(&s) { 0.99 } else { 0.4 };
         for (metric, cause) in [
-            ("aws_disk_io_consumed_ratio", "iops_ceiling"),
-            ("aws_disk_throughput_consumed_ratio", "throughput_ceiling"),
-            ("aws_cpu_utilization_ratio", "cpu_saturated"),
+            ("aws_disk_io_consumed_ratio", Cause::IopsCeiling),
+            ("aws_disk_throughput_consumed_ratio", Cause::ThroughputCeiling),
+            ("aws_cpu_utilization_ratio", Cause::CpuSaturated),
         ] {
             let found = diagnosed(metric, busy);
-            assert_eq!((found.verdict, found.culprit.as_deref()), (Answer::Found, Some(cause)), "{}", found.headline);
+            assert_eq!((found.verdict, found.culprit), (Answer::Found, Some(cause)), "{}", found.headline);
             assert!((0.6..0.8).contains(&found.findings[0].confidence), "{:?}", found.findings[0]);
             assert!(found.headline.contains("No source measures response time"), "{}", found.headline);
         }
@@ -169,7 +170,7 @@ mod tests {
         assert!(found.headline.contains("whether operations or bytes"), "{}", found.headline);
         // No storage goes before every other limit.
         let full = diagnosed("aws_storage_utilization_ratio", |s| if s < 30 { 0.97 } else { 1.0 });
-        assert_eq!((full.verdict, full.culprit.as_deref()), (Answer::Found, Some("disk_full")), "{}", full.headline);
+        assert_eq!((full.verdict, full.culprit), (Answer::Found, Some(Cause::DiskFull)), "{}", full.headline);
         assert!(full.findings[0].fixes.iter().any(|fix| fix.text.contains("Add storage to db")));
         let below = diagnosed("aws_disk_io_consumed_ratio", |_| 0.9);
         assert_eq!((below.verdict, below.culprit), (Answer::Undecided, None));

@@ -6,6 +6,7 @@
 //! are judged in the stretch as if it had been asked for with `--from` and `--to`. The course
 //! decides objectives, lists the episodes, and counts the load.
 
+use crate::cause::Cause;
 use std::ops::Range;
 
 use holdup_recording::Recording;
@@ -16,8 +17,8 @@ use holdup_signals::{Window, latency};
 
 use super::span;
 use crate::case::{Case, Incomparable};
+use crate::causes::Outcomes;
 use crate::counters::CounterJudgement;
-use crate::rules::Outcomes;
 use crate::verdict::{CoverageEntry, Diagnosis, ReadReport};
 use crate::{links, load};
 
@@ -118,7 +119,7 @@ pub(super) fn judged(
 /// Adds what only the course of the whole recording shows.
 fn add_course(diagnosis: &mut Diagnosis, course: &Case<'_>) {
     let start = course.recording.manifest.started_at;
-    let found: Vec<&str> = diagnosis.findings.iter().map(|finding| finding.cause.as_str()).collect();
+    let found: Vec<Cause> = diagnosis.findings.iter().map(|finding| finding.cause).collect();
     let disturbed = diagnosis.load.disturbed.take();
     diagnosis.load = load::LoadReport { disturbed, ..load::report(course, &found) };
     diagnosis.debt = links::debt(course);

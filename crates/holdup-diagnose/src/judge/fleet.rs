@@ -11,16 +11,9 @@ use holdup_recording::fleet::{Clock, Fleet, Part, Role as HostRole};
 
 use super::excerpt;
 use crate::case::Case;
-use crate::chain;
-use crate::rules::{self, Occurs, Outcome, Outcomes};
+use crate::causes::{self, Cause, Occurs, Outcome, Outcomes, Trait};
 use crate::verdict::{ClockReport, Diagnosis, Evidence, FleetReport, HostReport, ShardsReport, round};
 use holdup_signals::{Missing, Window};
-
-/// The generator's own cause.
-const GENERATOR: &str = "load_generator_limit";
-
-/// Causes that a machine can have which only makes load.
-const OF_GENERATORS: &[&str] = &[GENERATOR, "network_loss", "network_limit"];
 
 /// Share by which another machine's outcome must explain more than the first one's: what does not
 /// depend on the machine comes out the same.
@@ -54,8 +47,8 @@ fn outcomes(fleet: &Fleet, window: Option<Window>) -> Outcomes {
     }
     let Some(part) = fleet.seen_from() else { return Vec::new() };
     let has_database = fleet.with_role(HostRole::Database).next().is_some();
-    let mut all = rules::judge_all(&case);
-    all.retain(|(rule, _)| is_judged_on(rule.cause, &part.roles, has_database));
+    let mut all = causes::judge_all(&case);
+    all.retain(|(cause, _)| is_judged_on(*cause, &part.roles, has_database));
     for (_, outcome) in &mut all {
         evidence_of(outcome).into_iter().flatten().for_each(|piece| name(piece, fleet));
     }
@@ -63,11 +56,11 @@ fn outcomes(fleet: &Fleet, window: Option<Window>) -> Outcomes {
 }
 
 /// Whether `cause` is judged on a machine with `roles`.
-fn is_judged_on(cause: &str, roles: &[HostRole], has_database: bool) -> bool {
+fn is_judged_on(cause: Cause, roles: &[HostRole], has_database: bool) -> bool {
     match roles {
-        [HostRole::Generator] => OF_GENERATORS.contains(&cause),
-        _ if cause == GENERATOR => roles.contains(&HostRole::Generator),
-        _ => !(has_database && chain::acts_on_disks(cause)) || roles.contains(&HostRole::Database),
+        [HostRole::Generator] => cause.is(Trait::OnGenerator),
+        _ if cause == Cause::LoadGeneratorLimit => roles.contains(&HostRole::Generator),
+        _ => !(has_database && cause.acts_on_disks()) || roles.contains(&HostRole::Database),
     }
 }
 
@@ -84,9 +77,9 @@ fn evidence_of(outcome: &mut Result<Outcome, Missing>) -> Option<&mut Vec<Eviden
 /// The first machine's outcomes, each replaced where another machine's says more.
 pub(super) fn merged(first: Outcomes, elsewhere: Vec<Outcomes>) -> Outcomes {
     let mut all = first;
-    for (rule, outcome) in elsewhere.into_iter().flatten() {
-        if let Some((_, known)) = all.iter_mut().find(|(of, _)| of.cause == rule.cause) {
-            if rule.cause == GENERATOR || says_more(&outcome, known) {
+    for (cause, outcome) in elsewhere.into_iter().flatten() {
+        if let Some((_, known)) = all.iter_mut().find(|(of, _)| *of == cause) {
+            if cause == Cause::LoadGeneratorLimit || says_more(&outcome, known) {
                 *known = outcome;
             } else if let (Ok(Outcome::Cleared(known)), Ok(Outcome::Cleared(more))) = (known, outcome) {
                 let more: Vec<Evidence> = more.into_iter().filter(|m| known.iter().all(|k| k.text != m.text)).collect();
@@ -125,7 +118,7 @@ fn name_hosts(diagnosis: &mut Diagnosis, fleet: &Fleet) {
     let of_findings = findings.iter_mut().chain(next.iter_mut()).flat_map(|finding| &mut finding.evidence);
     of_findings.chain(cleared.iter_mut().flat_map(|one| &mut one.evidence)).for_each(|piece| name(piece, fleet));
     for finding in findings.iter_mut().chain(next) {
-        finding.hosts = hosts(&finding.cause, &finding.evidence, fleet);
+        finding.hosts = hosts(finding.cause, &finding.evidence, fleet);
     }
     for (entry, host) in coverage.iter_mut().zip(&fleet.coverage_hosts) {
         entry.host = Some(host.clone());
@@ -133,10 +126,10 @@ fn name_hosts(diagnosis: &mut Diagnosis, fleet: &Fleet) {
 }
 
 /// Where `cause` is, by its evidence. Requests show only who asked, unless nothing else is there.
-fn hosts(cause: &str, evidence: &[Evidence], fleet: &Fleet) -> Vec<String> {
+fn hosts(cause: Cause, evidence: &[Evidence], fleet: &Fleet) -> Vec<String> {
     let with_role = |role| fleet.with_role(role).map(|part| part.host.clone()).collect::<Vec<String>>();
-    match rules::by_cause(cause).map(|rule| rule.occurs) {
-        Some(Occurs::BetweenMachines) => {
+    match cause.definition().occurs {
+        Occurs::BetweenMachines => {
             let databases = with_role(HostRole::Database);
             let clients = [HostRole::App, HostRole::Generator].map(with_role).into_iter();
             let mut clients =
@@ -144,7 +137,7 @@ fn hosts(cause: &str, evidence: &[Evidence], fleet: &Fleet) -> Vec<String> {
             let nearest = clients.find(|of| !of.is_empty()).unwrap_or_default();
             return [nearest, databases].concat();
         }
-        _ if cause == GENERATOR => return with_role(HostRole::Generator),
+        _ if cause == Cause::LoadGeneratorLimit => return with_role(HostRole::Generator),
         _ => {}
     }
     let mut counted: Vec<(&str, usize)> = Vec::new();

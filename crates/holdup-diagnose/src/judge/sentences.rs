@@ -1,5 +1,6 @@
 //! The kind of answer and its sentence.
 
+use crate::cause::Cause;
 use holdup_recording::objective::{Judgement, State, Unit};
 use holdup_signals::client::{mean_over, send_lag_ms};
 use holdup_signals::degradation::{EVERY_MET, Severity};
@@ -12,9 +13,9 @@ use holdup_signals::{Degradation, Window};
 
 use super::CULPRIT_RATIO;
 use crate::case::{Case, SPOILED};
+use crate::causes::capital;
 use crate::counters::CounterJudgement;
 use crate::resources::cpu::CpuUse;
-use crate::rules::{self, capital};
 use crate::search::{self, SearchReport};
 use crate::verdict::{Answer, Finding, NAMED};
 use crate::{between, figures};
@@ -33,7 +34,7 @@ pub(super) fn of_search(
     disturbance: &Disturbance,
 ) -> (Answer, String) {
     let headline = search::headline(report);
-    let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
+    let is_generator = culprit.is_some_and(|f| f.cause == Cause::LoadGeneratorLimit);
     if !report.is_answered() {
         // If the generator is the culprit, it is also why the search has no answer.
         return (if is_generator { Answer::Found } else { Answer::Undecided }, format!("{headline}."));
@@ -115,7 +116,7 @@ pub(super) fn answer(
     disturbance: &Disturbance,
 ) -> (Answer, String) {
     let disturbed = case.degradation.as_ref().and_then(|c| disturbance.spoiled_text(c.slow));
-    let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
+    let is_generator = culprit.is_some_and(|f| f.cause == Cause::LoadGeneratorLimit);
     let is_spoiled = is_spoiled(case) && !is_generator;
     if let Some(c) = case.degradation.as_ref().filter(|_| disturbed.is_none() && !is_spoiled)
         && let Some(text) = minor(case, c, culprit)
@@ -137,7 +138,7 @@ pub(super) fn answer(
             (Answer::Undecided, format!("No cause of delay was found{}; {}.", met(case), unjudged(case)))
         }
         (None, _) => (Answer::Healthy, format!("{}{}{}.{}", nothing(case), met(case), caveat(case), in_front(case))),
-        (Some(c), Some(f)) if f.cause == rules::workload_spike::RULE.cause => (
+        (Some(c), Some(f)) if f.cause == Cause::WorkloadSpike => (
             Answer::Found,
             format!(
                 "There is more load than the service carries, and nothing is broken: at the old rate, the {:.0} ms that the average request lost would be gone.",

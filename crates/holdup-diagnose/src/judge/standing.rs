@@ -4,7 +4,7 @@
 use holdup_recording::metrics;
 
 use crate::case::Case;
-use crate::chain;
+use crate::causes::{Cause, Trait};
 use crate::failures::UNCOUNTED;
 use crate::verdict::{Finding, NotJudged, Role};
 
@@ -27,7 +27,7 @@ const SURE: f64 = 0.6;
 /// show it.
 pub(super) fn line(open: &Case<'_>, findings: &[Finding]) -> Option<String> {
     let root = findings.iter().find(|f| f.role == Role::Root).filter(|f| f.confidence >= SURE)?;
-    let queues = findings.iter().filter(|f| chain::is_queue(&f.cause) && follows(findings, f, &root.cause));
+    let queues = findings.iter().filter(|f| f.cause.is(Trait::Queue) && follows(findings, f, root.cause));
     let waited_ms = queues.map(|f| f.explains_ms).reduce(f64::max)?.min(root.explains_ms);
     let slow = open.degradation.as_ref()?;
     let per_second = open.completed_in(slow.slow).ok()? / slow.slow.seconds().max(1e-9);
@@ -45,13 +45,13 @@ pub(super) fn line(open: &Case<'_>, findings: &[Finding]) -> Option<String> {
 }
 
 /// Whether `finding` is `root`, or follows from it by one or more steps.
-fn follows(findings: &[Finding], finding: &Finding, root: &str) -> bool {
+fn follows(findings: &[Finding], finding: &Finding, root: Cause) -> bool {
     let mut at = Some(finding);
     // Each step leads to another finding.
     for _ in 0..findings.len() {
         match at {
             Some(f) if f.cause == root => return true,
-            Some(f) => at = f.follows_from.as_ref().and_then(|cause| findings.iter().find(|f| f.cause == *cause)),
+            Some(f) => at = f.follows_from.and_then(|cause| findings.iter().find(|f| f.cause == cause)),
             None => return false,
         }
     }

@@ -2,6 +2,7 @@
 //! time.
 
 use super::LEAST_CONFIDENCE;
+use crate::cause::Cause;
 use crate::rivals;
 use crate::verdict::{Finding, Role, round};
 
@@ -19,7 +20,7 @@ pub(super) struct Suspects {
 impl Suspects {
     /// The first of `findings` that can `carry` the answer, less sure if there is a rival. `claims`
     /// are causes that would be roots if another did not explain more.
-    pub(super) fn weigh(mut findings: Vec<Finding>, claims: &[&str], carry: impl Fn(&Finding) -> bool) -> Self {
+    pub(super) fn weigh(mut findings: Vec<Finding>, claims: &[Cause], carry: impl Fn(&Finding) -> bool) -> Self {
         let root = findings.iter().position(carry);
         let rival = root.and_then(|i| rivals::find_rival(&findings[i], &findings, claims)).cloned();
         let tied = root.zip(rival.as_ref()).filter(|(i, rival)| rival.confidence >= findings[*i].confidence);

@@ -5,11 +5,12 @@
 
 use super::{Intervals, NETWORK};
 use crate::case::Case;
+use crate::cause::Cause;
 use crate::resources::runtime::RuntimePauses;
 use holdup_signals::client::{mean_over, service_ms};
 
 /// The part.
-const PAUSE: &str = "runtime_pause";
+const PAUSE: Cause = Cause::RuntimePause;
 
 /// Parts that may hold pauses, in the order in which they give them.
 const HOLDERS: [&str; 4] = ["app_other", "app_queue", NETWORK, "accept_queue"];
@@ -43,7 +44,7 @@ pub(super) fn take_out(case: &Case<'_>, parts: &mut Vec<(&'static str, Intervals
         found.iter_mut().zip(left).for_each(|((.., share), left)| *share -= left);
     }
     if found.iter().any(|(.., share)| *share > 0.0) {
-        parts.insert(at, (PAUSE, Intervals(found)));
+        parts.insert(at, (PAUSE.slug(), Intervals(found)));
     }
 }
 
@@ -53,6 +54,7 @@ fn edges(intervals: &Intervals) -> Vec<(i64, i64)> {
 
 #[cfg(test)]
 mod tests {
+    use crate::cause::Cause;
     use crate::ledger::ledger;
     use crate::testing::{Judged as _, SyntheticRecording};
 
@@ -98,15 +100,15 @@ mod tests {
     fn pauses_are_taken_out_of_what_holds_them_and_counted_once() {
         // Two fifths of half a second's half: 100 ms of a request, beside the usual time.
         let alone = parts(&made());
-        assert!((80.0..130.0).contains(&of(&alone, "runtime_pause")), "{alone:?}");
+        assert!((80.0..130.0).contains(&of(&alone, super::PAUSE.slug())), "{alone:?}");
         // The app's own time and what lies in front of it have room for it.
         let roomy = parts(&served(300.0, 50.0));
-        let (before, pause) = (400.0 - 50.0, of(&roomy, "runtime_pause"));
+        let (before, pause) = (400.0 - 50.0, of(&roomy, super::PAUSE.slug()));
         assert!((80.0..130.0).contains(&pause), "{roomy:?}");
         let rest: f64 = ["network", "app_other"].map(|name| of(&roomy, name)).iter().sum();
         assert!(of(&roomy, "downstream") > 45.0 && (rest + pause) < before + 5.0, "{roomy:?}");
         // Calls that take all of the time leave no room for pauses beside them.
         let tight = parts(&served(399.0, 399.0));
-        assert!(of(&tight, "runtime_pause") < 5.0 && of(&tight, "downstream") > 390.0, "{tight:?}");
+        assert!(of(&tight, super::PAUSE.slug()) < 5.0 && of(&tight, "downstream") > 390.0, "{tight:?}");
     }
 }

@@ -26,7 +26,7 @@ pub fn is_interpreter(name: &str) -> bool {
 
 /// CPUs count as full at an instant from this share (0-1): between two requests there is always a
 /// moment.
-const FULL: f64 = 0.9;
+pub const FULL: f64 = 0.9;
 
 /// A mean use (0-1) that hides moments of full CPUs (B. Gregg, Systems Performance, 2nd ed., 2.5.1:
 /// 70 %) …

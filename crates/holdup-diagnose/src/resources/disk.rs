@@ -15,6 +15,12 @@ use holdup_signals::evidence::Evidence;
 
 use crate::strength::{Strength, UNSEEN};
 
+/// A disk is full if it was busy for this share (0-1) of the time …
+pub const BUSY: f64 = 0.9;
+
+/// … and if this many operations were queued or in service on average.
+pub const QUEUED: f64 = 4.0;
+
 /// Reads of a page or two brought nothing that matters besides the page asked for, bytes.
 pub const PLAIN_READ_BYTES: f64 = 8.0 * 1024.0;
 

@@ -1,5 +1,6 @@
 //! What is said of a search: sentences, headline, lines.
 
+use crate::cause::Cause;
 use std::time::Duration;
 
 use holdup_knee::{Breaking, Curve, Hysteresis, Peak, Point, Second, Summary, Usl};
@@ -204,7 +205,7 @@ fn a_generator_that_asks_for_too_little_at_a_time_is_named_and_no_knee_is() {
         diagnosis.search
     );
     assert!(diagnosis.headline.starts_with("No knee is named, because"), "{}", diagnosis.headline);
-    assert_eq!(diagnosis.culprit.as_deref(), Some("load_generator_limit"), "{:#?}", diagnosis.findings);
+    assert_eq!(diagnosis.culprit, Some(Cause::LoadGeneratorLimit), "{:#?}", diagnosis.findings);
     let text = &diagnosis.findings[0].evidence[0].text;
     assert!(text.contains("waited 400 ms for one of 8 connections while the service took 130 ms, as usual"), "{text}");
 }

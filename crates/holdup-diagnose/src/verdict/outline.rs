@@ -1,6 +1,7 @@
 //! The answer's outline as data: episodes, the work left, and the chain of causes. `links` computes
 //! it.
 
+use crate::cause::Cause;
 use serde::{Deserialize, Serialize};
 
 use super::{Role, Span};
@@ -36,7 +37,7 @@ pub struct ReadReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SplitReport {
     /// The causes, the likeliest first.
-    pub rivals: Vec<String>,
+    pub rivals: Vec<Cause>,
     /// What to measure, in words.
     pub measure: String,
     /// Its command; none if it takes a change rather than a measurement.
@@ -62,7 +63,7 @@ pub struct SnapshotReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PasteNextReport {
     /// The causes that it tells apart from others.
-    pub causes: Vec<String>,
+    pub causes: Vec<Cause>,
     /// The command.
     pub command: String,
     /// How long it takes, seconds.
@@ -125,7 +126,7 @@ pub struct TableDebtReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChainLink {
     /// Slug.
-    pub cause: String,
+    pub cause: Cause,
     /// Its part.
     pub role: Role,
     /// What it leads to: another cause of the chain, or `latency`.

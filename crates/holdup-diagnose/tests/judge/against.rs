@@ -1,6 +1,7 @@
 //! A recording held against another of a time in which all was well: the same culprit as before or a better one, its evidence where
 //! it says, and a clear refusal where the two have nothing to do with each other.
 
+use holdup_diagnose::Cause;
 use std::path::Path;
 
 use holdup_diagnose::verdict::{Answer, Diagnosis, Evidence};
@@ -68,7 +69,7 @@ fn what_was_never_calm_is_judged_with_the_others_calm() {
     assert!(open(&diagnose(&whole, Some(window))));
     let diagnosis = diagnose_against(&whole, Some(window), &fixture("throughput-ceiling-fixed")).unwrap();
     assert!(!open(&diagnosis), "{:?}", diagnosis.not_judged);
-    assert_eq!(diagnosis.culprit.as_deref(), Some("plan_changed"), "{}", diagnosis.headline);
+    assert_eq!(diagnosis.culprit.map(Cause::slug), Some("plan_changed"), "{}", diagnosis.headline);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use holdup_diagnose::rules;
+use holdup_diagnose::Cause;
 
 use crate::fixtures;
 use crate::truth::Truth;
@@ -67,7 +67,7 @@ fn recordings(cause: &str, truths: &[(String, Truth)], words: &Words) -> Recordi
 fn each_rule_has_its_recordings_listed() {
     let (truths, words) = (fixtures::truths(), words());
     let of = |cause| (cause, recordings(cause, &truths, &words));
-    let all: Vec<(&str, Recordings)> = rules::ALL.iter().map(|rule| of(rule.cause)).collect();
+    let all: Vec<(&str, Recordings)> = Cause::ALL.iter().map(|cause| of(cause.slug())).collect();
     let have = |roots: usize| all.iter().filter(|(_, of)| of.roots.len().min(ROOTS) == roots).count();
     let confusable = all.iter().filter(|(_, of)| of.beside + of.cleared > 0).count();
     let mut list = HEAD.to_owned();

@@ -1,6 +1,7 @@
 //! MongoDB by a minute of its own status, a document a second of the shape that servers of 7.0 answer: faults that it shows, and
 //! for each a decoy with the same symptom.
 
+use holdup_diagnose::Cause;
 use holdup_diagnose::verdict::{Answer, Role};
 use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_mongodb::{Document, Writer, status};
@@ -184,15 +185,15 @@ fn judged(fault: Fault) -> Diagnosis {
 fn named(fault: Fault) -> (Option<String>, Vec<String>) {
     let diagnosis = judged(fault);
     let symptoms = diagnosis.findings.iter().filter(|finding| finding.role == Role::Symptom);
-    let symptoms = symptoms.map(|finding| finding.cause.clone()).collect();
+    let symptoms = symptoms.map(|finding| finding.cause.slug().to_owned()).collect();
     if diagnosis.culprit.is_none() {
         eprintln!("{}: {:?}", diagnosis.headline, diagnosis.findings);
     }
-    (diagnosis.culprit, symptoms)
+    (diagnosis.culprit.map(|cause| cause.slug().to_owned()), symptoms)
 }
 
 fn is_found(diagnosis: &Diagnosis, cause: &str) -> bool {
-    diagnosis.findings.iter().any(|finding| finding.cause == cause)
+    diagnosis.findings.iter().any(|finding| finding.cause.slug() == cause)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Stretches in which nothing is broken, cut out of every fixture at random: none of them has a culprit.
 
+use holdup_diagnose::Cause;
 use holdup_diagnose::verdict::Answer;
 use holdup_diagnose::{Case, diagnose};
 use holdup_signals::Window;
@@ -50,7 +51,7 @@ fn a_slowdown_within_the_objectives_is_healthy_and_named() {
     let recording = &fixtures::named("throughput-ceiling-fixed").recording;
     let diagnosis = diagnose(recording, None);
     assert_eq!(
-        (diagnosis.verdict, diagnosis.culprit, diagnosis.minor.as_deref()),
+        (diagnosis.verdict, diagnosis.culprit, diagnosis.minor.map(Cause::slug)),
         (Answer::Healthy, None, Some("disk_saturated"))
     );
     let met = "No request was too slow: every objective was met (p99 < 1s, errors < 1%); but response time stood at ";
@@ -72,9 +73,9 @@ fn accused(fixture: &Fixture, window: Window) -> Option<String> {
     println!("{place}: {:?}: {}", diagnosis.verdict, diagnosis.headline);
     // Where load rises in steps, what is to break may be short already in the last of them, and more load shows
     // as the resource that it meets.
-    let is_early = |culprit: &String| match &fixture.truth {
+    let is_early = |culprit: &str| match &fixture.truth {
         Truth::Broken(cause) => cause == culprit || cause == "workload_spike",
         _ => false,
     };
-    diagnosis.culprit.filter(|culprit| !is_early(culprit)).map(|culprit| format!("{place}: {culprit}"))
+    diagnosis.culprit.filter(|culprit| !is_early(culprit.slug())).map(|culprit| format!("{place}: {culprit}"))
 }

@@ -1,5 +1,6 @@
 //! Instants: what decides, what leaves two suspects, and that nothing conspicuous says nothing.
 
+use holdup_diagnose::Cause;
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::verdict::Answer;
 use holdup_recording::rows::{Session, Thread};
@@ -75,7 +76,7 @@ fn judged(made: &SyntheticRecording) -> (Answer, Vec<String>, Vec<String>) {
     for piece in diagnosis.findings.iter().flat_map(|f| &f.evidence) {
         assert!(piece.resolves(made.recording()), "{piece:?}");
     }
-    let causes = diagnosis.findings.iter().map(|f| f.cause.clone()).collect();
+    let causes = diagnosis.findings.iter().map(|f| f.cause.slug().to_owned()).collect();
     let next = diagnosis.snapshot.map_or_else(Vec::new, |s| s.paste_next.into_iter().map(|n| n.command).collect());
     (diagnosis.verdict, causes, next)
 }
@@ -87,7 +88,7 @@ fn threads_that_remove_files_behind_a_lock_are_temporary_tables() {
     assert_eq!((verdict, causes[0].as_str()), (Answer::Found, "on_disk_temporary_tables"));
     assert!(next.len() <= 3 && next.iter().any(|command| command == "iostat -x 1 10"), "{next:?}");
     let diagnosis = made.diagnose();
-    assert!(diagnosis.cleared.iter().any(|c| c.cause == "disk_saturated"), "idle CPUs counted no iowait");
+    assert!(diagnosis.cleared.iter().any(|c| c.cause.slug() == "disk_saturated"), "idle CPUs counted no iowait");
     // The server's own words make it surer.
     let said = sessions(made.clone(), 24, "executing", "removing tmp table").diagnose();
     assert!(said.findings[0].confidence > diagnosis.findings[0].confidence);
@@ -149,8 +150,12 @@ fn full_cpus_are_short_if_the_line_lasts_and_its_work_does_not_give_way() {
     assert_eq!(judged(&waits).0, Answer::Found, "the service's threads stand in it");
     // Niced work makes way, and does not clear the CPUs: it may be in another cgroup.
     let niced = full("nice", 5.0).diagnose();
-    assert!(niced.culprit.is_none() && niced.findings.iter().all(|f| f.cause != "cpu_saturated"), "{}", niced.headline);
-    assert!(niced.cleared.iter().all(|c| c.cause != "cpu_saturated"));
+    assert!(
+        niced.culprit.is_none() && niced.findings.iter().all(|f| f.cause.slug() != "cpu_saturated"),
+        "{}",
+        niced.headline
+    );
+    assert!(niced.cleared.iter().all(|c| c.cause.slug() != "cpu_saturated"));
 }
 
 /// Lengths of a queue that fills and stays full.
@@ -241,7 +246,7 @@ fn a_longer_stretch_is_judged_as_a_whole_up_to_two_minutes() {
         made.diagnose()
     };
     let short = of(60);
-    assert_eq!(short.culprit.as_deref(), Some("thread_pool_queue"), "{}", short.headline);
+    assert_eq!(short.culprit.map(Cause::slug), Some("thread_pool_queue"), "{}", short.headline);
     assert!(short.headline.contains("These 60 s do not show since when"), "{}", short.headline);
     assert!(of(180).snapshot.is_none());
 }
@@ -256,14 +261,14 @@ fn a_full_disk_is_named_with_what_waits_for_it_and_left_open_alone() {
         )
     };
     let named = sessions(full("0"), 6, "executing", "waiting for handler commit").diagnose();
-    assert_eq!((named.verdict, named.findings[0].cause.as_str()), (Answer::Found, "disk_full"), "{}", named.headline);
+    assert_eq!((named.verdict, named.findings[0].cause.slug()), (Answer::Found, "disk_full"), "{}", named.headline);
     assert!(named.headline.contains("stood at the end of a write"), "{}", named.headline);
     assert!(named.findings[0].fixes.iter().any(|fix| fix.text.contains("what holds the space")));
     let alone = full("0").diagnose();
-    assert_eq!((alone.verdict, alone.culprit.as_deref()), (Answer::Undecided, None), "{}", alone.headline);
+    assert_eq!((alone.verdict, alone.culprit.map(Cause::slug)), (Answer::Undecided, None), "{}", alone.headline);
     assert!(alone.headline.contains("disk_full"), "{}", alone.headline);
     let failed = SyntheticRecording::new(3).events(&[(1, "host", "disk_full", &[("server", "mysql")])]).diagnose();
-    assert_eq!((failed.verdict, failed.findings[0].cause.as_str()), (Answer::Found, "disk_full"));
+    assert_eq!((failed.verdict, failed.findings[0].cause.slug()), (Answer::Found, "disk_full"));
     let room = full("50000000000").diagnose();
     assert!(room.findings.is_empty(), "{}", room.headline);
 }
@@ -274,7 +279,7 @@ fn a_command_is_one_for_the_machine_that_was_seen() {
     let of = |made: SyntheticRecording| {
         let made = made.gauge("postgresql://pasted", "postgresql_activity_sessions", &[], 12.0);
         let diagnosis = waits(made).diagnose();
-        assert_eq!(diagnosis.findings[0].cause, "throughput_ceiling", "{}", diagnosis.headline);
+        assert_eq!(diagnosis.findings[0].cause, Cause::ThroughputCeiling, "{}", diagnosis.headline);
         let first = diagnosis.snapshot.expect("an instant").paste_next.remove(0);
         (first.command.split(' ').next().unwrap_or_default().to_owned(), first.shows)
     };
@@ -330,7 +335,8 @@ fn documents(examined: f64, asked: f64) -> SyntheticRecording {
 
 #[test]
 fn what_a_storage_engine_asked_for_decides_beside_a_full_disk() {
-    let is_cleared = |made: &SyntheticRecording| made.diagnose().cleared.iter().any(|c| c.cause == "missing_index");
+    let is_cleared =
+        |made: &SyntheticRecording| made.diagnose().cleared.iter().any(|c| c.cause.slug() == "missing_index");
     let readahead = documents(1.0, 900_000.0);
     let (verdict, causes, _) = judged(&readahead);
     assert_eq!((verdict, causes[0].as_str()), (Answer::Found, "readahead_too_large"));

@@ -1,5 +1,6 @@
 //! Long recordings: judged right, and the same by their rows and without them.
 
+use holdup_diagnose::Cause;
 use std::path::{Path, PathBuf};
 
 use holdup_diagnose::verdict::{Answer, Diagnosis, Finding};
@@ -81,7 +82,7 @@ fn the_fault_of_a_long_recording_is_named_and_found_where_it_is() {
     grown.write(&dir).unwrap();
     let recording = Recording::open_condensed(&dir).unwrap();
     let diagnosis = diagnose(&recording, None);
-    assert_eq!((diagnosis.verdict, diagnosis.culprit.as_deref()), (Answer::Found, Some("thread_pool_queue")));
+    assert_eq!((diagnosis.verdict, diagnosis.culprit.map(Cause::slug)), (Answer::Found, Some("thread_pool_queue")));
     let (fault, episode) = (grown.fault(), diagnosis.episode.unwrap());
     assert!(
         episode.from_s >= fault.start as f64 - 1.0 && episode.to_s <= fault.end as f64 + 3.0,
@@ -116,7 +117,7 @@ fn the_cause_of_a_short_recording_is_found_in_a_long_one_that_is_read_in_part() 
     let grown = grown(&dir, ["hidden-queue-fixed", "hidden-queue-faulty"], 420);
     let recording = Recording::open_excerpt(&dir, None, &SMALL).unwrap();
     let (part, whole) = (judged(&recording), judged(&Recording::open_condensed(&dir).unwrap()));
-    assert_eq!((part.verdict, part.culprit.as_deref()), (Answer::Found, Some("thread_pool_queue")));
+    assert_eq!((part.verdict, part.culprit.map(Cause::slug)), (Answer::Found, Some("thread_pool_queue")));
     assert_eq!((whole.verdict, &whole.culprit), (part.verdict, &part.culprit));
     assert_eq!((&whole.episode, &whole.episodes), (&part.episode, &part.episodes));
     assert_eq!((&whole.objectives, whole.load.offered_rate), (&part.objectives, part.load.offered_rate));
@@ -145,11 +146,11 @@ fn a_part_that_fits_is_read_alone() {
     let roomy = Recording::open_excerpt(&dir, Some(part), &CHOICE).unwrap();
     let [small, large] = [&alone, &roomy].map(|recording| diagnose(recording, Some(window)));
     assert_eq!((&small.headline, &small.episode, &small.chain), (&large.headline, &large.episode, &large.chain));
-    let confidences = |of: &[Finding]| of.iter().map(|f| (f.cause.clone(), f.confidence)).collect::<Vec<_>>();
+    let confidences = |of: &[Finding]| of.iter().map(|f| (f.cause.slug().to_owned(), f.confidence)).collect::<Vec<_>>();
     assert_eq!(confidences(&small.findings), confidences(&large.findings));
     let [alone, whole] = [&alone, &whole].map(|recording| diagnose(recording, Some(window)));
     assert_eq!((alone.verdict, &alone.culprit), (whole.verdict, &whole.culprit));
-    assert_eq!(alone.culprit.as_deref(), Some("thread_pool_queue"));
+    assert_eq!(alone.culprit.map(Cause::slug), Some("thread_pool_queue"));
 }
 
 #[test]

@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use holdup_diagnose::rules::{self, Outcome};
+use holdup_diagnose::Cause;
+use holdup_diagnose::causes::Outcome;
 use holdup_diagnose::verdict::{Answer, Diagnosis, Role};
 use holdup_diagnose::{Case, diagnose};
 use holdup_recording::Recording;
@@ -22,7 +23,7 @@ use crate::fixtures::{self, Fixture, Truth, side_by_side};
 use crate::known_wrong;
 
 fn word(case: &Case<'_>, cause: &str) -> &'static str {
-    match rules::by_cause(cause).unwrap().judge(case) {
+    match cause.parse::<Cause>().unwrap().judge(case) {
         Ok(Outcome::Found(_) | Outcome::Fails(..)) => "Found",
         Ok(Outcome::Cleared(_)) => "Cleared",
         Ok(Outcome::Uncounted(..)) => "Uncounted",
@@ -40,7 +41,7 @@ struct Judged {
 fn judged(fixture: &&'static Fixture) -> Judged {
     let diagnosis = diagnose(&fixture.recording, None);
     let case = Case::new(&fixture.recording, None);
-    let words = rules::ALL.iter().map(|rule| (rule.cause, word(&case, rule.cause))).collect();
+    let words = Cause::ALL.iter().map(|cause| (cause.slug(), word(&case, cause.slug()))).collect();
     Judged { fixture, diagnosis, words }
 }
 
@@ -72,8 +73,8 @@ fn fixtures_are_judged_as_they_should_be() {
 fn as_accepted(all: &[Judged]) -> Vec<String> {
     let mut matrix = String::new();
     for Judged { fixture, diagnosis, words } in all {
-        let next = diagnosis.next.as_ref().map_or("-", |n| n.cause.as_str());
-        let culprit = diagnosis.culprit.as_deref().unwrap_or("-");
+        let next = diagnosis.next.as_ref().map_or("-", |n| n.cause.slug());
+        let culprit = diagnosis.culprit.map(Cause::slug).unwrap_or("-");
         let _ = writeln!(matrix, "{}: {:?} {culprit}, next {next}", fixture.name, diagnosis.verdict);
         for finding in &diagnosis.findings {
             let from = finding.follows_from.as_ref().map_or_else(String::new, |cause| format!(" <- {cause}"));
@@ -101,11 +102,12 @@ fn as_accepted(all: &[Judged]) -> Vec<String> {
 /// What each lab expects of its variants is what is said of the recordings that were cut from them.
 fn what_is_so(all: &[Judged]) -> Vec<String> {
     let wrong = all.iter().filter(|Judged { fixture, diagnosis, .. }| match &fixture.truth {
-        Truth::Broken(expected) => diagnosis.culprit.as_ref() != Some(expected),
+        Truth::Broken(expected) => diagnosis.culprit.map(Cause::slug) != Some(expected.as_str()),
         Truth::Healthy => diagnosis.verdict != Answer::Healthy,
         Truth::Unknown => diagnosis.verdict != Answer::Undecided,
     });
-    let what = |j: &Judged| j.diagnosis.culprit.clone().unwrap_or_else(|| format!("{:?}", j.diagnosis.verdict));
+    let what =
+        |j: &Judged| j.diagnosis.culprit.map_or_else(|| format!("{:?}", j.diagnosis.verdict), |c| c.slug().to_owned());
     known_wrong::changed("verdict", wrong.map(|j| (j.fixture.name.clone(), what(j))))
 }
 
@@ -249,7 +251,7 @@ fn cleared_without_a_metric(fixture: &Fixture, sources: &str) -> Vec<(String, St
     metrics.retain(|m| sources.contains(m.trim_end_matches("_sum").trim_end_matches("_count")));
     assert!(metrics.len() * 20 > all, "{name}: only {} of {all} metrics are named anywhere", metrics.len());
     let whole = Case::new(recording, None);
-    let found: Vec<&str> = rules::ALL.iter().map(|r| r.cause).filter(|c| word(&whole, c) == "Found").collect();
+    let found: Vec<&str> = Cause::ALL.iter().map(|cause| cause.slug()).filter(|c| word(&whole, c) == "Found").collect();
     let mut cleared = Vec::new();
     if found.is_empty() {
         return cleared;
@@ -288,7 +290,7 @@ fn temporary_tables_are_told_with_and_without_places() {
         let mut less = recording.clone();
         less.tables.threads.rows.iter_mut().for_each(hide);
         let diagnosis = diagnose(&less, None);
-        assert_eq!(diagnosis.culprit.as_deref(), Some("on_disk_temporary_tables"), "without {what}");
+        assert_eq!(diagnosis.culprit.map(Cause::slug), Some("on_disk_temporary_tables"), "without {what}");
         let confidence = diagnosis.findings[0].confidence;
         assert!(confidence <= before, "surer without {what}: {confidence}");
         before = confidence;
@@ -340,7 +342,7 @@ fn without_column(recording: &Recording, table: &str, column: &'static str) -> R
 /// Each rule that judges `fixture`: its word on the whole, and without each of [`COLUMNS`].
 fn words_without_columns(fixture: &Fixture) -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
     let whole = Case::new(&fixture.recording, None);
-    let words = rules::ALL.iter().map(|r| (r.cause, word(&whole, r.cause), Vec::new()));
+    let words = Cause::ALL.iter().map(|cause| (cause.slug(), word(&whole, cause.slug()), Vec::new()));
     let mut judged: Vec<_> = words.filter(|(_, word, _)| *word != "NotJudged").collect();
     for (table, column) in COLUMNS {
         let less = without_column(&fixture.recording, table, column);
@@ -370,7 +372,7 @@ fn every_rule_without_a_column_it_needs_is_not_judged() {
     let per_fixture = side_by_side(&fixtures, |fixture| words_without_columns(fixture));
     // By rule: the columns that it needed anywhere, and in how many fixtures it was judged.
     let mut needs: BTreeMap<&str, (BTreeSet<&Column>, usize)> =
-        rules::ALL.iter().map(|rule| (rule.cause, (BTreeSet::new(), 0))).collect();
+        Cause::ALL.iter().map(|cause| (cause.slug(), (BTreeSet::new(), 0))).collect();
     let mut cleared = Vec::new();
     for (Fixture { name, .. }, words) in fixtures.iter().zip(&per_fixture) {
         for (cause, was, now) in words {

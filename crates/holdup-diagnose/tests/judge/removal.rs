@@ -4,6 +4,7 @@
 mod honest;
 pub mod part;
 
+use holdup_diagnose::Cause;
 use holdup_diagnose::diagnose;
 use honest::{confidence, is_honest};
 use part::Part;
@@ -28,7 +29,7 @@ fn judged_without(fixture: &Fixture, parts: &[&Part]) -> Option<(String, String)
         assert!(evidence.resolves(&less), "{} without {parts:?}: {evidence:?} points nowhere", fixture.name);
     }
     let is_wrong = !is_honest(&diagnosis, &fixture.truth, || diagnose(&fixture.recording, None));
-    is_wrong.then(|| (fixture.name.clone(), diagnosis.culprit.unwrap_or_else(|| "healthy".to_owned())))
+    is_wrong.then(|| (fixture.name.clone(), diagnosis.culprit.map_or("healthy", Cause::slug).to_owned()))
 }
 
 #[test]

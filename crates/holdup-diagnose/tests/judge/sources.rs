@@ -1,6 +1,7 @@
 //! The hidden queue, seen by everybody (app, wire, server, kernel), and then with one of them after the other gone: the same culprit,
 //! less sure, or an honest "between these, turn on that". Never another culprit.
 
+use holdup_diagnose::Cause;
 use std::path::Path;
 
 use holdup_diagnose::diagnose;
@@ -17,7 +18,7 @@ fn whole() -> Recording {
 }
 
 fn confidence(diagnosis: &Diagnosis) -> f64 {
-    diagnosis.findings.iter().find(|f| f.cause == CULPRIT).map_or(0.0, |f| f.confidence)
+    diagnosis.findings.iter().find(|f| f.cause.slug() == CULPRIT).map_or(0.0, |f| f.confidence)
 }
 
 fn no_spans(recording: &mut Recording) {
@@ -79,7 +80,7 @@ fn without(takes: &[Without]) -> Diagnosis {
 #[test]
 fn with_all_sources_every_slow_request_is_joined_and_its_time_has_an_owner() {
     let diagnosis = without(&[]);
-    assert_eq!(diagnosis.culprit.as_deref(), Some(CULPRIT));
+    assert_eq!(diagnosis.culprit.map(Cause::slug), Some(CULPRIT));
     let accounts = diagnosis.accounts.unwrap();
     assert!(accounts.requests >= 100, "{}", accounts.text);
     assert!(accounts.joined as f64 >= SHARE * accounts.requests as f64, "{}", accounts.text);
@@ -102,7 +103,7 @@ fn one_source_less_names_the_same_less_sure() {
         let diagnosis = without(takes);
         let less = confidence(&diagnosis);
         println!("{name}: {:?} {:?} {less:.2}: {}", diagnosis.verdict, diagnosis.culprit, diagnosis.headline);
-        assert_eq!(diagnosis.culprit.as_deref(), Some(CULPRIT), "{name}: {}", diagnosis.headline);
+        assert_eq!(diagnosis.culprit.map(Cause::slug), Some(CULPRIT), "{name}: {}", diagnosis.headline);
         assert!(less <= sure, "{name}: {less} with less to see than for {sure}");
     }
 }
@@ -116,7 +117,7 @@ fn too_little_is_said_together_with_what_would_tell() {
     ] {
         let diagnosis = without(takes);
         println!("{name}: {:?} {:?}: {}", diagnosis.verdict, diagnosis.culprit, diagnosis.headline);
-        assert_eq!((diagnosis.verdict, diagnosis.culprit.as_deref()), (Answer::Undecided, None), "{name}");
+        assert_eq!((diagnosis.verdict, diagnosis.culprit.map(Cause::slug)), (Answer::Undecided, None), "{name}");
         assert!(diagnosis.headline.contains("Turn on --watch "), "{name}: {}", diagnosis.headline);
     }
 }

@@ -1,6 +1,7 @@
 //! Every fixture as if holdup had only watched, without a load of its own in front of the service: what is broken is named or left open and
 //! never called healthy, and no cause is named where nothing is broken.
 
+use holdup_diagnose::Cause;
 use holdup_diagnose::diagnose;
 use holdup_diagnose::verdict::{Answer, Diagnosis, NAMED};
 use holdup_recording::Recording;
@@ -19,14 +20,14 @@ fn watched(recording: &Recording) -> Recording {
 
 /// The culprit and how sure of it the diagnosis is.
 pub fn culprit(diagnosis: &Diagnosis) -> Option<(&str, f64)> {
-    let cause = diagnosis.culprit.as_deref()?;
-    diagnosis.findings.iter().find(|f| f.cause == cause).map(|f| (cause, f.confidence))
+    let cause = diagnosis.culprit.map(Cause::slug)?;
+    diagnosis.findings.iter().find(|f| f.cause.slug() == cause).map(|f| (cause, f.confidence))
 }
 
 /// Whether `named` is what more load meets, by the whole recording: who sees only a disk at its limit cannot see that more was asked for.
 fn is_met(fixture: &Fixture, named: &str) -> bool {
     let whole = diagnose(&fixture.recording, None);
-    whole.findings.iter().any(|f| f.cause == named && f.follows_from.as_deref() == Some("workload_spike"))
+    whole.findings.iter().any(|f| f.cause.slug() == named && f.follows_from.map(Cause::slug) == Some("workload_spike"))
 }
 
 /// Whether the answer of a watcher without load is right or leaves it open: no other culprit is named, nothing that is broken is called
@@ -40,7 +41,7 @@ pub fn is_right(fixture: &Fixture, diagnosis: &Diagnosis) -> bool {
         },
         // What slows requests down within the objectives of the load is named without them.
         Truth::Healthy => {
-            named.is_none_or(|(named, _)| diagnose(&fixture.recording, None).minor.as_deref() == Some(named))
+            named.is_none_or(|(named, _)| diagnose(&fixture.recording, None).minor.map(Cause::slug) == Some(named))
         }
         Truth::Unknown => named.is_none(),
     }
@@ -55,7 +56,8 @@ fn wrong(fixture: &Fixture) -> Option<(String, String)> {
 
 /// The culprit in a word, or what is said instead.
 pub fn said(diagnosis: &Diagnosis) -> String {
-    diagnosis.culprit.clone().unwrap_or_else(|| format!("{:?}", diagnosis.verdict).to_lowercase())
+    let verdict = || format!("{:?}", diagnosis.verdict).to_lowercase();
+    diagnosis.culprit.map_or_else(verdict, |cause| cause.slug().to_owned())
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn script(shell: Shell, program: &mut Command) -> Result<String, Failure> {
 /// Prints the names of a kind that begin as what was typed, a line each.
 pub fn candidates(args: &CandidatesArgs) {
     let names = match args.kind {
-        Kind::Causes => pages().iter().map(|page| page.cause.to_owned()).collect(),
+        Kind::Causes => pages().iter().map(|page| page.cause.slug().to_owned()).collect(),
         Kind::Labs => Lab::names(None),
         Kind::Recordings => recordings(&args.begin),
     };

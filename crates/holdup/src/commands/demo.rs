@@ -2,6 +2,7 @@
 //! connection pool. The demo loads it in steps past its knee, judges it, fixes it and loads it
 //! again.
 
+use holdup_diagnose::Cause;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -126,7 +127,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 /// Whether a run shows the expected verdict.
 fn shows(name: &str, diagnosis: &Diagnosis) -> bool {
     match name {
-        "faulty" => diagnosis.culprit.as_deref() == Some("connection_pool_exhausted"),
+        "faulty" => diagnosis.culprit == Some(Cause::ConnectionPoolExhausted),
         _ => diagnosis.verdict == Answer::Healthy,
     }
 }

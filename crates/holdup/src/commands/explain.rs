@@ -34,8 +34,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         }
         return Ok(());
     };
-    let Some(page) = pages.iter().find(|page| page.cause == cause) else {
-        let known: Vec<&str> = pages.iter().map(|page| page.cause).collect();
+    let Some(page) = pages.iter().find(|page| page.cause.slug() == cause) else {
+        let known: Vec<&str> = pages.iter().map(|page| page.cause.slug()).collect();
         let part = known.iter().copied().find(|name| name.contains(cause.as_str()));
         let hint = nearest(&cause, &known)
             .or(part)

@@ -1,5 +1,6 @@
 //! Compares a variant's diagnosis with the lab's expectation, and words the differences. Pure.
 
+use holdup_diagnose::Cause;
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::search::Interval;
 use holdup_diagnose::verdict::{Answer, Role};
@@ -13,25 +14,26 @@ pub fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
         Answer::Healthy => "healthy",
         Answer::Undecided => "undecided",
     };
-    if let Some(wanted) = expect.verdict.as_ref().filter(|wanted| *wanted != verdict || expect.culprit != d.culprit) {
-        let name = |culprit: &Option<String>| culprit.clone().unwrap_or_else(|| "no culprit".to_owned());
-        return Some(format!("expected {wanted} ({}), got {verdict} ({})", name(&expect.culprit), name(&d.culprit)));
+    if let Some(wanted) = expect.verdict.as_ref().filter(|wanted| *wanted != verdict || expect.culprit.as_deref() != d.culprit.map(Cause::slug)) {
+        let wanted_culprit = expect.culprit.as_deref().unwrap_or("no culprit");
+        let culprit = d.culprit.map_or("no culprit", Cause::slug);
+        return Some(format!("expected {wanted} ({wanted_culprit}), got {verdict} ({culprit})"));
     }
-    let next = d.next.as_ref().map(|next| next.cause.as_str());
+    let next = d.next.as_ref().map(|next| next.cause.slug());
     if let Some(expected) = expect.next.as_deref().filter(|expected| next != Some(expected)) {
         return Some(format!("expected {expected} to bind next, got {}", next.unwrap_or("nothing")));
     }
     let roles =
         [("contributors", Role::Contributor, &expect.contributors), ("symptoms", Role::Symptom, &expect.symptoms)];
     for (words, role, causes) in roles {
-        let has_it = |cause: &String| d.findings.iter().any(|f| f.cause == *cause && f.role == role);
+        let has_it = |cause: &String| d.findings.iter().any(|f| f.cause.slug() == cause && f.role == role);
         let lacking: Vec<&str> = causes.iter().filter(|c| !has_it(c)).map(String::as_str).collect();
         if !lacking.is_empty() {
             return Some(format!("not named as {words}: {}", lacking.join(", ")));
         }
     }
     let missing: Vec<&str> =
-        expect.cleared.iter().filter(|c| !d.cleared.iter().any(|x| x.cause == **c)).map(String::as_str).collect();
+        expect.cleared.iter().filter(|c| !d.cleared.iter().any(|x| x.cause.slug() == *c)).map(String::as_str).collect();
     (!missing.is_empty()).then(|| format!("not cleared: {}", missing.join(", ")))
 }
 

@@ -31,7 +31,7 @@ const SURE: f64 = 0.75;
 /// The brief verdict; `dir` is its recording's directory, if it is on disk.
 pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
     let mut out = String::new();
-    let root = d.findings.iter().find(|f| Some(&f.cause) == d.culprit.as_ref());
+    let root = d.findings.iter().find(|f| Some(f.cause) == d.culprit);
     let likeliest = root.or_else(|| d.findings.iter().find(|f| f.role == Role::Root));
     title(&mut out, d, root, likeliest);
     sentence(&mut out, d, root.filter(|_| d.is_named()));
@@ -86,7 +86,7 @@ fn title(out: &mut String, d: &Diagnosis, root: Option<&Finding>, likeliest: Opt
     let is_tied = d.verdict == Answer::Undecided && root.is_none();
     let grade = if is_tied { String::new() } else { format!("  {grade}") };
     let place = fleet::place(finding);
-    let (name, cause) = (one_line(&finding.title), format!("{}{}", one_line(&finding.cause), one_line(&place)));
+    let (name, cause) = (one_line(&finding.title), format!("{}{}", finding.cause, one_line(&place)));
     let taken = [word, lead, &name, &cause, &grade].iter().map(|text| text.chars().count()).sum::<usize>();
     // The blanks and the colon between them.
     let gap = if taken + 4 <= super::width() { " ".to_owned() } else { format!("\n{}", " ".repeat(word.len() + 2)) };
@@ -170,7 +170,7 @@ fn chain(out: &mut String, d: &Diagnosis) {
 /// risk.
 fn fixes(out: &mut String, d: &Diagnosis, root: &Finding) {
     let adds = |f: &&Finding| f.adds_to.is_some() && f.cause != root.cause;
-    let contributed = d.findings.iter().filter(adds).filter_map(|f| Some((f.cause.as_str(), f.fixes.first()?)));
+    let contributed = d.findings.iter().filter(adds).filter_map(|f| Some((f.cause.slug(), f.fixes.first()?)));
     let own = root.fixes.iter().map(|fix| ("", fix));
     let all: Vec<_> = own.chain(contributed).take(SHOWN).collect();
     if all.is_empty() {
@@ -273,7 +273,7 @@ fn cleared(out: &mut String, d: &Diagnosis) {
     }
     let one = |cause: &Cleared| {
         let figure = cause.evidence.last().map(|e| e.observed.as_str()).filter(|f| f.starts_with("0 "));
-        figure.map_or_else(|| cause.cause.clone(), |figure| format!("{} ({figure})", cause.cause))
+        figure.map_or_else(|| cause.cause.slug().to_owned(), |figure| format!("{} ({figure})", cause.cause))
     };
     let all: Vec<String> = d.cleared.iter().map(one).collect();
     let told = |shown: usize| {
@@ -445,7 +445,7 @@ mod tests {
             d.findings.iter().flat_map(|f| &f.fixes).filter_map(|f| f.command.as_deref()).collect();
         let is_command = |line: &&str| commands.iter().any(|command| line.trim() == one_line(command));
         assert!(all.iter().all(|line| line.chars().count() <= WIDTH || is_command(line)), "{name}: too wide\n{text}");
-        let Some(culprit) = d.culprit.as_deref().filter(|_| d.is_named()) else { return };
+        let Some(culprit) = d.culprit.filter(|_| d.is_named()) else { return };
         let half = all[..all.len().min(LINES / 2)].join("\n");
         assert!(half.starts_with("FOUND") && half.contains(culprit) && half.contains("What to do"), "{name}\n{text}");
         let first = d.findings.iter().find(|f| f.cause == culprit).and_then(|f| f.fixes.first()?.command.as_deref());

@@ -1,6 +1,7 @@
 //! The text around a finding: the chain of causes, the load average, and settings that differ from
 //! the vendors' advice.
 
+use holdup_diagnose::Cause;
 use std::fmt::Write as _;
 
 use holdup_diagnose::Diagnosis;
@@ -19,7 +20,7 @@ const NOTES: usize = 5;
 pub(super) fn chain(out: &mut String, d: &Diagnosis) {
     let Some((parts, adding)) = parts(d) else { return };
     wrap(out, "", &parts.join(" -> "));
-    for link in d.chain.iter().filter(|link| adding.contains(&link.cause.as_str())) {
+    for link in d.chain.iter().filter(|link| adding.contains(&link.cause)) {
         dim(out, &format!("without {}: {}", link.cause, link.without));
     }
 }
@@ -30,10 +31,10 @@ pub(super) fn chain_of(d: &Diagnosis) -> Option<Vec<String>> {
 }
 
 /// The links in words, and the contributors among them.
-fn parts(d: &Diagnosis) -> Option<(Vec<String>, Vec<&str>)> {
+fn parts(d: &Diagnosis) -> Option<(Vec<String>, Vec<Cause>)> {
     let longest = d.findings.iter().map(|f| upwards(f, &d.findings)).max_by_key(Vec::len);
     let chain = longest?;
-    let is_on = |f: &&Finding| f.adds_to.as_deref().is_some_and(|to| chain.contains(&to));
+    let is_on = |f: &&Finding| f.adds_to.is_some_and(|to| chain.contains(&to));
     // A contributor of a contributor comes before it.
     let adding = d.findings.iter().filter(|f| is_on(f)).map(|f| beneath(f, &d.findings)).max_by_key(Vec::len);
     let adding = adding.unwrap_or_default();
@@ -42,8 +43,8 @@ fn parts(d: &Diagnosis) -> Option<(Vec<String>, Vec<&str>)> {
     }
     let contributors = adding.iter().map(|cause| format!("{cause} (contributor)"));
     let root =
-        chain.first().map(|cause| if adding.is_empty() { (*cause).to_owned() } else { format!("{cause} (root)") });
-    let rest = chain.iter().skip(1).map(|cause| (*cause).to_owned());
+        chain.first().map(|cause| if adding.is_empty() { cause.to_string() } else { format!("{cause} (root)") });
+    let rest = chain.iter().skip(1).map(Cause::to_string);
     Some((contributors.chain(root).chain(rest).collect(), adding))
 }
 
@@ -64,24 +65,24 @@ pub(super) fn episodes(out: &mut String, d: &Diagnosis) {
 }
 
 /// Contributors to `finding`, the most distant first, and itself.
-fn beneath<'f>(finding: &'f Finding, all: &'f [Finding]) -> Vec<&'f str> {
-    let mut chain = vec![finding.cause.as_str()];
+fn beneath(finding: &Finding, all: &[Finding]) -> Vec<Cause> {
+    let mut chain = vec![finding.cause];
     while let Some(below) =
-        all.iter().find(|f| f.adds_to.as_deref() == chain.last().copied() && !chain.contains(&f.cause.as_str()))
+        all.iter().find(|f| f.adds_to == chain.last().copied() && !chain.contains(&f.cause))
     {
-        chain.push(&below.cause);
+        chain.push(below.cause);
     }
     chain.reverse();
     chain
 }
 
 /// Causes from the root to `finding`. The walk stops at a cycle, which no rule produces.
-fn upwards<'f>(finding: &'f Finding, all: &'f [Finding]) -> Vec<&'f str> {
-    let mut chain = vec![finding.cause.as_str()];
-    let mut above = finding.follows_from.as_deref();
+fn upwards(finding: &Finding, all: &[Finding]) -> Vec<Cause> {
+    let mut chain = vec![finding.cause];
+    let mut above = finding.follows_from;
     while let Some(cause) = above.filter(|c| !chain.contains(c)) {
         chain.push(cause);
-        above = all.iter().find(|f| f.cause == cause).and_then(|f| f.follows_from.as_deref());
+        above = all.iter().find(|f| f.cause == cause).and_then(|f| f.follows_from);
     }
     chain.reverse();
     chain
@@ -140,11 +141,11 @@ mod tests {
     #[test]
     fn a_chain_begins_at_its_root() {
         let all = [
-            finding("on_disk_temporary_tables", None),
-            finding("disk_saturated", Some("on_disk_temporary_tables")),
-            finding("uninterruptible_pileup", Some("disk_saturated")),
+            finding(Cause::OnDiskTemporaryTables, None),
+            finding(Cause::DiskSaturated, Some(Cause::OnDiskTemporaryTables)),
+            finding(Cause::UninterruptiblePileup, Some(Cause::DiskSaturated)),
         ];
-        let expected = ["on_disk_temporary_tables", "disk_saturated", "uninterruptible_pileup"];
+        let expected = [Cause::OnDiskTemporaryTables, Cause::DiskSaturated, Cause::UninterruptiblePileup];
         assert_eq!(upwards(&all[2], &all), expected);
         let circle = [finding("a", Some("b")), finding("b", Some("a"))];
         assert_eq!(upwards(&circle[0], &circle), ["b", "a"]);
@@ -154,11 +155,11 @@ mod tests {
     fn what_adds_to_the_root_stands_in_front_of_it() {
         let adds = |cause: &str, to: &str| Finding { adds_to: Some(to.into()), ..finding(cause, None) };
         let all = [
-            finding("throughput_ceiling", None),
-            adds("toast_rewrite", "autovacuum_pressure"),
-            adds("autovacuum_pressure", "throughput_ceiling"),
+            finding(Cause::ThroughputCeiling, None),
+            adds(Cause::ToastRewrite, Cause::AutovacuumPressure),
+            adds(Cause::AutovacuumPressure, Cause::ThroughputCeiling),
         ];
-        assert_eq!(beneath(&all[2], &all), ["toast_rewrite", "autovacuum_pressure"]);
+        assert_eq!(beneath(&all[2], &all), [Cause::ToastRewrite, Cause::AutovacuumPressure]);
     }
 
     #[test]
@@ -174,7 +175,7 @@ mod tests {
             fix: None,
             reference: String::new(),
         };
-        let mut all: Vec<Note> = (0..7).map(|_| note("readahead", Some("readahead_too_large"))).collect();
+        let mut all: Vec<Note> = (0..7).map(|_| note("readahead", Some(Cause::ReadaheadTooLarge))).collect();
         all.extend((0..3).map(|_| note("swappiness", None)));
         let mut out = String::new();
         notes(&mut out, &all);

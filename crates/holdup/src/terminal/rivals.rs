@@ -17,7 +17,7 @@ pub(super) fn split(out: &mut String, d: &Diagnosis) {
     let Some(split) = &d.split else { return };
     let head = if d.culprit.is_some() { "What would make it surer" } else { "What would decide" };
     let _ = writeln!(out, "\n{BOLD}{head}{BOLD:#}");
-    let between = if split.rivals.is_empty() { String::new() } else { split.rivals.join(" or ") + ": " };
+    let between = if split.rivals.is_empty() { String::new() } else { split.rivals.iter().map(|cause| cause.slug()).collect::<Vec<_>>().join(" or ") + ": " };
     wrap(out, "  - ", &format!("{between}measure {}", split.measure));
     if let Some(command) = &split.command {
         let style = AnsiColor::Cyan.on_default();

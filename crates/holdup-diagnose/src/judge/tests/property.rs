@@ -15,7 +15,7 @@ use holdup_signals::processes::is_service;
 
 use crate::audit;
 use crate::case::Case;
-use crate::rules::{self, Outcome, Rule};
+use crate::causes::{self, Cause, Definition, Outcome};
 use crate::testing::{Judged as _, SyntheticRecording};
 use bases::{BASES, Base};
 use oracle::Platform;
@@ -137,9 +137,9 @@ fn drawn(base: &Base, random: &mut Random) -> (SyntheticRecording, Platform) {
     (made, platform)
 }
 
-/// The fixes of `rule` for a recording.
-fn fixes(made: &SyntheticRecording, rule: &Rule) -> Vec<Fix> {
-    match made.with(|case| rule.judge(case)) {
+/// The fixes of `cause` for a recording.
+fn fixes(made: &SyntheticRecording, cause: Cause) -> Vec<Fix> {
+    match made.with(|case| cause.judge(case)) {
         Ok(Outcome::Found(found) | Outcome::Fails(found, _)) => found.fixes,
         _ => Vec::new(),
     }
@@ -162,12 +162,12 @@ fn on_real_recordings_no_platform_refuses_a_fix() {
         draw(&mut random, base.source, OF_MYSQL, rows);
         platform.mark(&base, rows);
         let case = Case::new(&recording, None);
-        for (rule, outcome) in rules::judge_all(&case) {
+        for (cause, outcome) in causes::judge_all(&case) {
             let Ok(Outcome::Found(found) | Outcome::Fails(found, _)) = outcome else { continue };
             for fix in &found.fixes {
                 match oracle::check_platform(fix, &recording.tables.settings.rows, &platform, &base) {
                     Ok(moves) => moved += moves,
-                    Err(why) => wrong.push(format!("{}, {}: {why}: {fix:?}", dir.display(), rule.cause)),
+                    Err(why) => wrong.push(format!("{}, {}: {why}: {fix:?}", dir.display(), cause)),
                 }
             }
         }

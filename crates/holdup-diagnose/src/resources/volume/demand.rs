@@ -4,6 +4,7 @@
 
 use super::level::{self, rate};
 use crate::case::Case;
+use crate::cause::Cause;
 use crate::resources::indexes;
 use holdup_recording::words::percent;
 use holdup_signals::flows::{Flow, FlowSource};
@@ -124,14 +125,14 @@ impl Demand {
 
 /// Whether what `cause` adds to the demand began with the episode and makes up most of its growth:
 /// then it is what changed, and the volume's limit is how it hurts.
-pub fn began(case: &Case<'_>, cause: &str) -> bool {
+pub fn began(case: &Case<'_>, cause: Cause) -> bool {
     let Some(calm) = case.calm().filter(|calm| !case.is_of_other(calm.window)) else { return false };
     let Ok(demand) = demand(case) else { return false };
     let grew = demand.moved - demand.flow.mean(Unit::Bytes, calm.window).unwrap_or(demand.moved);
     if grew < GREW * demand.moved {
         return false;
     }
-    if cause == "too_many_indexes" {
+    if cause == Cause::TooManyIndexes {
         return indexes::added(case).is_some();
     }
     let bytes = |view: &View<'_>| bytes_of(view, cause, &demand);
@@ -139,7 +140,7 @@ pub fn began(case: &Case<'_>, cause: &str) -> bool {
 }
 
 /// The demand on the volume without the contributor `cause`, in words; none if unknown.
-pub fn without(case: &Case<'_>, cause: &str) -> Option<String> {
+pub fn without(case: &Case<'_>, cause: Cause) -> Option<String> {
     let demand = demand(case).ok()?;
     let share = share_of(case, cause, &demand)?;
     (share > 0.0).then(|| demand.without(share))
@@ -148,7 +149,7 @@ pub fn without(case: &Case<'_>, cause: &str) -> Option<String> {
 /// Whether what `cause` adds to the demand is new since the baseline window, and the level lets
 /// through what is left without it: then requests would not wait for the volume, however small its
 /// part.
-pub fn tips(case: &Case<'_>, cause: &str) -> bool {
+pub fn tips(case: &Case<'_>, cause: Cause) -> bool {
     let tips = || {
         let calm = case.calm().filter(|calm| !case.is_of_other(calm.window))?;
         let demand = demand(case).ok()?;
@@ -160,23 +161,23 @@ pub fn tips(case: &Case<'_>, cause: &str) -> bool {
 }
 
 /// The share (0-1) of the demand that would go with the contributor `cause`; none if unknown.
-fn share_of(case: &Case<'_>, cause: &str, demand: &Demand) -> Option<f64> {
+fn share_of(case: &Case<'_>, cause: Cause, demand: &Demand) -> Option<f64> {
     let bytes = match cause {
-        "toast_rewrite" => {
+        Cause::ToastRewrite => {
             let toasts = case.slow().toasts().ok()?;
             rewritten_bytes(&toasts) + cleaned_bytes(case, &toasts, demand)
         }
-        "autovacuum_pressure" => case.slow().vacuum().ok().as_ref().and_then(|v| vacuum_bytes(v, demand))?,
+        Cause::AutovacuumPressure => case.slow().vacuum().ok().as_ref().and_then(|v| vacuum_bytes(v, demand))?,
         _ => return None,
     };
     Some(demand.share(bytes))
 }
 
 /// Bytes per second in `view` that the contributor `cause` adds; 0 if unknown.
-fn bytes_of(view: &View<'_>, cause: &str, demand: &Demand) -> f64 {
+fn bytes_of(view: &View<'_>, cause: Cause, demand: &Demand) -> f64 {
     match cause {
-        "toast_rewrite" => view.toasts().map(|toasts| rewritten_bytes(&toasts)).unwrap_or(0.0),
-        "autovacuum_pressure" => view.vacuum().ok().and_then(|v| vacuum_bytes(&v, demand)).unwrap_or(0.0),
+        Cause::ToastRewrite => view.toasts().map(|toasts| rewritten_bytes(&toasts)).unwrap_or(0.0),
+        Cause::AutovacuumPressure => view.vacuum().ok().and_then(|v| vacuum_bytes(&v, demand)).unwrap_or(0.0),
         _ => 0.0,
     }
 }

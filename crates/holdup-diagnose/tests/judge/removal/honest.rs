@@ -13,7 +13,7 @@ pub fn is_honest(diagnosis: &Diagnosis, truth: &Truth, whole: impl FnOnce() -> D
     match (truth, &diagnosis.culprit) {
         (Truth::Healthy, Some(culprit)) => whole().minor.as_ref() == Some(culprit),
         (Truth::Broken(expected), Some(culprit)) => {
-            expected == culprit || confidence(diagnosis).is_some_and(|sure| sure <= SURE)
+            expected == culprit.slug() || confidence(diagnosis).is_some_and(|sure| sure <= SURE)
         }
         (Truth::Broken(_), None) => diagnosis.verdict != Answer::Healthy,
         (Truth::Healthy | Truth::Unknown, culprit) => culprit.is_none(),

@@ -3,6 +3,7 @@
 //! recorded machine, from a source that only reads and needs no account beyond a given one. holdup
 //! changes nothing: where a change or a request would be needed, it says so and why.
 
+use holdup_diagnose::Cause;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ struct Report {
 
 #[derive(Serialize)]
 struct Rival {
-    cause: String,
+    cause: Cause,
     /// `found`, `cleared`, `not_judged`.
     outcome: &'static str,
     text: String,
@@ -187,13 +188,13 @@ fn measure(
     recorded.whole()?;
     let diagnosis = diagnose(&recorded.recording, None);
     report.taken = watch.iter().map(|address| redact_value(address)).collect();
-    report.rivals = split.rivals.iter().map(|cause| rival(&diagnosis, cause)).collect();
+    report.rivals = split.rivals.iter().map(|cause| rival(&diagnosis, *cause)).collect();
     report.answer = Some(answer(&diagnosis, &report.rivals, dir));
     report.recording = Some(to);
     Ok(())
 }
 
-fn rival(diagnosis: &Diagnosis, cause: &str) -> Rival {
+fn rival(diagnosis: &Diagnosis, cause: Cause) -> Rival {
     let found = diagnosis.findings.iter().find(|f| f.cause == cause);
     let cleared = diagnosis.cleared.iter().find(|c| c.cause == cause);
     let open = diagnosis.not_judged.iter().find(|n| n.cause == cause);
@@ -203,13 +204,13 @@ fn rival(diagnosis: &Diagnosis, cause: &str) -> Rival {
         (.., Some(open)) => ("not_judged", format!("needs {}", open.missing)),
         _ => ("not_judged", "counters alone name it, and no rule judges it".to_owned()),
     };
-    Rival { cause: cause.to_owned(), outcome, text }
+    Rival { cause, outcome, text }
 }
 
 /// The result of the measurement in one sentence.
 fn answer(diagnosis: &Diagnosis, rivals: &[Rival], dir: &Path) -> String {
     let with =
-        |outcome: &str| rivals.iter().filter(|r| r.outcome == outcome).map(|r| r.cause.as_str()).collect::<Vec<_>>();
+        |outcome: &str| rivals.iter().filter(|r| r.outcome == outcome).map(|r| r.cause.slug()).collect::<Vec<_>>();
     if diagnosis.verdict == Answer::Healthy {
         return format!(
             "Nothing was slow meanwhile: measure again during an episode like the one in {}.",
@@ -230,7 +231,7 @@ fn print(report: &Report, dir: &Path) {
         outln!("\nThis verdict has no rivals: no measurement would change it.");
         return;
     };
-    outln!("\n{bold}Rivals{bold:#}  {}", split.rivals.join(", "));
+    outln!("\n{bold}Rivals{bold:#}  {}", split.rivals.iter().map(|cause| cause.slug()).collect::<Vec<_>>().join(", "));
     outln!("{bold}Deciding measurement{bold:#}  {}", split.measure);
     if let Some(command) = &split.command {
         outln!("                {bold}{command}{bold:#}");
@@ -260,7 +261,7 @@ mod tests {
 
     fn split(watch: Option<&str>) -> SplitReport {
         SplitReport {
-            rivals: vec!["lock_contention".into(), "thread_pool_queue".into()],
+            rivals: vec![Cause::LockContention, Cause::ThreadPoolQueue],
             measure: "sessions".into(),
             command: None,
             watch: watch.map(str::to_owned),
@@ -298,7 +299,7 @@ mod tests {
 
     #[test]
     fn what_came_of_the_rivals_is_a_sentence() {
-        let rival = |cause: &str, outcome| Rival { cause: cause.into(), outcome, text: String::new() };
+        let rival = |cause, outcome| Rival { cause, outcome, text: String::new() };
         let dir = tempfile::tempdir().unwrap();
         let manifest = Manifest::starting("t", 0, Host::default());
         let recorder = holdup_recording::Recorder::create(dir.path(), &manifest).unwrap();

@@ -1,6 +1,7 @@
 //! `holdup lab --by-hand`: what standard tools alone showed of a variant, as a person would have
 //! pasted it, and whether that leads to the same culprit.
 
+use holdup_diagnose::Cause;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +48,7 @@ pub(super) fn judge(place: &Path, expect: &Expect, say: &dyn Fn(&str)) -> Result
 /// suspects without it or without the command that decides.
 fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
     let is_right = |cause: &str| expect.culprit.as_deref() == Some(cause) || expect.by_hand.iter().any(|c| c == cause);
-    if let Some(cause) = d.culprit.as_deref().filter(|_| d.verdict == Answer::Found) {
+    if let Some(cause) = d.culprit.map(Cause::slug).filter(|_| d.verdict == Answer::Found) {
         let confidence = d.findings.first().map_or(0.0, |finding| finding.confidence);
         return (!is_right(cause)).then(|| format!("by hand: {cause} was named with a confidence of {confidence:.2}"));
     }
@@ -55,10 +56,10 @@ fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
     if d.verdict == Answer::Healthy {
         return Some("by hand: called healthy".to_owned());
     }
-    let rivals = d.split.iter().flat_map(|split| &split.rivals);
+    let rivals = d.split.iter().flat_map(|split| split.rivals.iter().copied());
     let mut suspects: Vec<&str> = Vec::new();
-    for cause in rivals.chain(d.findings.iter().map(|finding| &finding.cause)) {
-        if suspects.len() < SUSPECTS_LEFT && !suspects.contains(&cause.as_str()) {
+    for cause in rivals.chain(d.findings.iter().map(|finding| finding.cause)).map(Cause::slug) {
+        if suspects.len() < SUSPECTS_LEFT && !suspects.contains(&cause) {
             suspects.push(cause);
         }
     }

@@ -3,11 +3,11 @@
 
 mod locks;
 
+use crate::cause::Cause;
 use holdup_recording::Labels;
 use holdup_recording::rows::{Event, Session};
 
 use super::Random;
-use crate::rules::{self, Rule};
 use crate::testing::SyntheticRecording;
 use holdup_signals::accounts::testing as accounts;
 use locks::{mysql_locks, postgresql_locks};
@@ -15,7 +15,7 @@ use locks::{mysql_locks, postgresql_locks};
 /// A recording in the making.
 pub(super) struct Base {
     pub name: &'static str,
-    pub rule: &'static Rule,
+    pub rule: Cause,
     /// The database's source.
     pub source: &'static str,
     /// The source of what a limit is on.
@@ -34,7 +34,7 @@ const READ_LABELS: [(&str, &str); 2] = [("device", "vda"), ("direction", "read")
 
 const fn base(
     name: &'static str,
-    rule: &'static Rule,
+    rule: Cause,
     source: &'static str,
     make: fn(&mut Random) -> SyntheticRecording,
 ) -> Base {
@@ -42,39 +42,33 @@ const fn base(
 }
 
 pub(super) const BASES: &[Base] = &[
-    base("thread_pool_queue", &rules::thread_pool_queue::RULE, accounts_source(), thread_pool),
-    base("connection_limit", &rules::connection_limit::RULE, MYSQL, mysql_connections),
-    base("connection_limit of a user", &rules::connection_limit::RULE, MYSQL, user_connections),
-    base("connection_limit, PostgreSQL", &rules::connection_limit::RULE, POSTGRESQL, postgresql_connections),
-    Base { moves: false, ..base("connection_pool_exhausted", &rules::connection_pool_exhausted::RULE, MYSQL, pool) },
-    Base {
-        service: "server:8080",
-        ..base("worker_pool_exhausted", &rules::worker_pool_exhausted::RULE, POSTGRESQL, workers)
-    },
-    base("table_cache_small", &rules::table_cache_small::RULE, MYSQL, table_cache),
-    Base { moves: false, ..base("on_disk_temporary_tables", &rules::on_disk_temporary_tables::RULE, MYSQL, tables) },
-    base("commit_log_bound", &rules::commit_log_bound::RULE, MYSQL, commits),
-    base("commit_log_bound, PostgreSQL", &rules::commit_log_bound::RULE, POSTGRESQL, postgresql_commits),
-    base("flush_storm", &rules::flush_storm::RULE, MYSQL, storm),
-    base("flush_storm, PostgreSQL", &rules::flush_storm::RULE, POSTGRESQL, checkpoints),
-    base("cpu_throttled", &rules::cpu_throttled::RULE, MYSQL, throttled),
-    base("out_of_memory_kill", &rules::out_of_memory_kill::RULE, MYSQL, killed),
-    base("autovacuum_pressure", &rules::autovacuum_pressure::RULE, POSTGRESQL, vacuum),
-    base("memory_pressure", &rules::memory_pressure::RULE, MYSQL, reclaim),
-    base("working_set_exceeds_memory", &rules::working_set_exceeds_memory::RULE, MYSQL, page_cache),
-    base("working_set of InnoDB", &rules::working_set_exceeds_memory::RULE, MYSQL, buffer_pool),
-    base("readahead_too_large", &rules::readahead_too_large::RULE, MYSQL, readahead),
-    Base { moves: false, ..base("atime_updates", &rules::atime_updates::RULE, MYSQL, atime) },
-    Base {
-        service: "server:8080",
-        ..base("accept_queue_overflow", &rules::accept_queue_overflow::RULE, MYSQL, accept_queue)
-    },
-    base("network_bandwidth", &rules::network_bandwidth::RULE, MYSQL, shaped),
-    base("iops_ceiling", &rules::iops_ceiling::RULE, MYSQL, cgroup_iops),
-    base("file_descriptor_limit", &rules::file_descriptor_limit::RULE, MYSQL, files),
-    base("lock_contention", &rules::lock_contention::RULE, MYSQL, mysql_locks),
-    base("lock_contention, PostgreSQL", &rules::lock_contention::RULE, POSTGRESQL, postgresql_locks),
-    base("liveness_probe_kill", &rules::liveness_probe_kill::RULE, MYSQL, probe),
+    base("thread_pool_queue", Cause::ThreadPoolQueue, accounts_source(), thread_pool),
+    base("connection_limit", Cause::ConnectionLimit, MYSQL, mysql_connections),
+    base("connection_limit of a user", Cause::ConnectionLimit, MYSQL, user_connections),
+    base("connection_limit, PostgreSQL", Cause::ConnectionLimit, POSTGRESQL, postgresql_connections),
+    Base { moves: false, ..base("connection_pool_exhausted", Cause::ConnectionPoolExhausted, MYSQL, pool) },
+    Base { service: "server:8080", ..base("worker_pool_exhausted", Cause::WorkerPoolExhausted, POSTGRESQL, workers) },
+    base("table_cache_small", Cause::TableCacheSmall, MYSQL, table_cache),
+    Base { moves: false, ..base("on_disk_temporary_tables", Cause::OnDiskTemporaryTables, MYSQL, tables) },
+    base("commit_log_bound", Cause::CommitLogBound, MYSQL, commits),
+    base("commit_log_bound, PostgreSQL", Cause::CommitLogBound, POSTGRESQL, postgresql_commits),
+    base("flush_storm", Cause::FlushStorm, MYSQL, storm),
+    base("flush_storm, PostgreSQL", Cause::FlushStorm, POSTGRESQL, checkpoints),
+    base("cpu_throttled", Cause::CpuThrottled, MYSQL, throttled),
+    base("out_of_memory_kill", Cause::OutOfMemoryKill, MYSQL, killed),
+    base("autovacuum_pressure", Cause::AutovacuumPressure, POSTGRESQL, vacuum),
+    base("memory_pressure", Cause::MemoryPressure, MYSQL, reclaim),
+    base("working_set_exceeds_memory", Cause::WorkingSetExceedsMemory, MYSQL, page_cache),
+    base("working_set of InnoDB", Cause::WorkingSetExceedsMemory, MYSQL, buffer_pool),
+    base("readahead_too_large", Cause::ReadaheadTooLarge, MYSQL, readahead),
+    Base { moves: false, ..base("atime_updates", Cause::AtimeUpdates, MYSQL, atime) },
+    Base { service: "server:8080", ..base("accept_queue_overflow", Cause::AcceptQueueOverflow, MYSQL, accept_queue) },
+    base("network_bandwidth", Cause::NetworkBandwidth, MYSQL, shaped),
+    base("iops_ceiling", Cause::IopsCeiling, MYSQL, cgroup_iops),
+    base("file_descriptor_limit", Cause::FileDescriptorLimit, MYSQL, files),
+    base("lock_contention", Cause::LockContention, MYSQL, mysql_locks),
+    base("lock_contention, PostgreSQL", Cause::LockContention, POSTGRESQL, postgresql_locks),
+    base("liveness_probe_kill", Cause::LivenessProbeKill, MYSQL, probe),
 ];
 
 /// Where the accounts' recordings have their database.

@@ -1,0 +1,12 @@
+//! A full accept queue shows that a server takes connections more slowly than they come, and not why.
+//! One that a burst fills drains at once.
+
+use crate::instant::Signs;
+use crate::instant::facts::Facts;
+use crate::strength::{FAIR, WEAK};
+
+pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
+    let Some(queue) = &facts.accept_queue else { return };
+    let strength = if facts.standing_accept_queue().is_some() { WEAK } else { FAIR };
+    signs.add(strength, queue.evidence.clone());
+}

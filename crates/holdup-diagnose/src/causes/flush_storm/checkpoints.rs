@@ -1,0 +1,243 @@
+//! The same for PostgreSQL: a checkpoint has to write its pages in a hurry, because the log has
+//! reached max_wal_size early, and sessions pile up. Until version 16 the background writer's view
+//! counts checkpoints, from 17 on a separate one.
+
+use super::{CauseFinding, Outcome, SLOWER, bytes, thousands};
+use crate::case::Case;
+use crate::causes::Role;
+use crate::causes::bytes_per_second;
+use crate::resources::sessions::{ALWAYS, PileUp};
+use crate::resources::{checkpoints, is_felt};
+use crate::strength::{FAIR, STRONG, WEAK};
+use holdup_recording::metrics;
+use holdup_signals::change::Direction;
+use holdup_signals::change::database::Server;
+use holdup_signals::change::parameters::{COMPLETION_TARGET, Engine, MAX_WAL_SIZE};
+use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::vacuum::PAGE_BYTES;
+use holdup_signals::{Counter, Growth, Missing, View, Window};
+
+/// What to record for a server.
+const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT";
+
+/// Pages that checkpoints wrote, checkpoints due to the log's size, and those due to time; new
+/// names first.
+const NAMES: [[&str; 3]; 2] = [
+    [
+        metrics::postgresql::STAT_CHECKPOINTER_BUFFERS_WRITTEN.name,
+        metrics::postgresql::STAT_CHECKPOINTER_NUM_REQUESTED.name,
+        metrics::postgresql::STAT_CHECKPOINTER_NUM_TIMED.name,
+    ],
+    [
+        metrics::postgresql::STAT_BGWRITER_BUFFERS_CHECKPOINT.name,
+        metrics::postgresql::STAT_BGWRITER_CHECKPOINTS_REQ.name,
+        metrics::postgresql::STAT_BGWRITER_CHECKPOINTS_TIMED.name,
+    ],
+];
+
+/// Growth of the log: in all versions by its position.
+const LOG: &str = metrics::postgresql::WAL_POSITION_BYTES.name;
+
+/// A checkpoint is writing at this many pages per second; the background writer alone writes fewer.
+const WRITES: f64 = 50.0;
+
+/// A checkpointer that works for a smaller share (0-1) of the time does so now and then.
+const NOW_AND_THEN: f64 = 0.25;
+
+/// Whether a PostgreSQL is watched, and the names of its counters.
+pub(super) fn names(view: &View<'_>) -> Option<[&'static str; 3]> {
+    NAMES.into_iter().find(|names| !view.sources_of(names[0]).is_empty())
+}
+
+/// Judges it from checkpoints.
+///
+/// # Errors
+/// If a counter or sessions were not recorded.
+pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str; 3]) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let pages = view.counter(written, &[], POSTGRESQL)?;
+    let (requested, timed) = (view.counter(requested, &[], POSTGRESQL)?, view.counter(timed, &[], POSTGRESQL)?);
+    // A reading at the end of an interval belongs to it, one at its start to the interval before.
+    let shifted = |w: Window| Window { from: w.from + 1, to: w.to + 1 };
+    let growths = view.growths(|_| true, written, &[]);
+    let written_in = growths.iter().filter(|g| g.rate() >= WRITES).map(|g| shifted(g.window));
+    // The counters grow when a checkpoint ends, which may be after the episode.
+    let storms: Vec<Window> = written_in.chain(checkpoints::hurried(&view)).collect();
+    let counted = pages.evidence(
+        format!("{} pages", thousands(pages.delta)),
+        "few at a time",
+        format!(
+            "checkpoints wrote {} pages; {} started because of the log's size and {} because of time",
+            thousands(pages.delta),
+            thousands(requested.delta),
+            thousands(timed.delta)
+        ),
+    );
+    if storms.is_empty() {
+        return Ok(Outcome::Cleared(vec![counted]));
+    }
+    // With hardly a checkpoint in the baseline window, that is what to compare with.
+    let is_new = case.calm().is_some_and(|calm| {
+        let at_work = checkpoints::at_work(&calm).map_or(0.0, |(ratio, _)| ratio);
+        calm.counter(written, &[], POSTGRESQL).is_ok_and(|c| c.rate() < WRITES) && at_work < NOW_AND_THEN
+    });
+    let piled = PileUp::measure(case, &view, &storms)?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let explains_ms = piled.request_ms(&view, completed);
+    let sessions = piled.evidence(&view, explains_ms);
+    // A checkpoint that never ends is spread over its time, as it should be: there is nothing to
+    // compare.
+    if !is_felt(case, explains_ms) || piled.ratio >= ALWAYS && !is_new {
+        return Ok(Outcome::Cleared(vec![counted].into_iter().chain(sessions).collect()));
+    }
+    let mut evidence: Vec<Evidence> = vec![counted].into_iter().chain(sessions).collect();
+    let mut weights = vec![FAIR];
+    let asked = checkpoints::asked_by_hand(&view);
+    if let Some((is_slower, told)) = log_meanwhile(&view, &storms) {
+        evidence.push(told);
+        if !is_slower && asked.is_none() {
+            evidence.reverse();
+            return Ok(Outcome::Cleared(evidence));
+        }
+        weights.push(FAIR);
+    }
+    weights.push(if requested.delta > 0.0 { FAIR } else { WEAK });
+    if let Some((ratio, working)) = checkpoints::at_work(&view) {
+        evidence.push(working);
+        weights.push(STRONG * if is_new { ratio } else { 0.0 });
+    }
+    let mut fixes = fixes(&view, &requested);
+    if let Some(asked) = asked {
+        let text = "Find what runs CHECKPOINT, and stop it: the server starts checkpoints by itself and spreads them.";
+        fixes.insert(0, Fix { text: text.to_owned(), command: None, keep: None, risk: None });
+        evidence.push(asked);
+        weights.push(STRONG);
+    }
+    Ok(Outcome::Found(CauseFinding {
+        explains_ms,
+        evidence,
+        weights,
+        fixes,
+        prove: "Run the same scenario again: checkpoints start because of time, and sessions do not pile up while one writes."
+            .to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// Whether changes were slower while checkpoints wrote: the log grew less.
+fn log_meanwhile(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)> {
+    let growths = view.growths(|_| true, LOG, &[]);
+    let middle = |g: &Growth| g.window.from + (g.window.to - g.window.from) / 2;
+    let rate = |wanted: bool| {
+        let of = growths.iter().filter(|g| storms.iter().any(|w| w.contains(middle(g))) == wanted);
+        let (delta, seconds) = of.fold((0.0, 0.0), |(d, s), g| (d + g.delta, s + g.window.seconds()));
+        (seconds > 0.0).then(|| delta / seconds)
+    };
+    let (then, else_) = (rate(true)?, rate(false)?);
+    let log = view.counter(LOG, &[], POSTGRESQL).ok()?;
+    let text = format!(
+        "while checkpoints wrote the log grew by {}, at other times by {}",
+        bytes_per_second(then),
+        bytes_per_second(else_)
+    );
+    Some((then <= SLOWER * else_, log.evidence(bytes_per_second(then), bytes_per_second(else_), text)))
+}
+
+fn fixes(view: &View<'_>, requested: &Counter) -> Vec<Fix> {
+    let server = Server::find(view, Engine::PostgreSql);
+    let mut fixes = Vec::new();
+    if let Some(size) = server.number(&MAX_WAL_SIZE).filter(|_| requested.delta > 0.0) {
+        fixes.push(match server.change(Direction::Raise, &MAX_WAL_SIZE, 4.0 * size) {
+            Ok(change) => change.fix(
+                "checkpoints then start because of time and are spread out",
+                server.steps(&[(&MAX_WAL_SIZE, &change)]),
+                "Takes that much disk. Recovery after a crash reads more log and takes longer.",
+            ),
+            Err(stay) => stay.fix("The log cannot grow further between two checkpoints."),
+        });
+    }
+    if server.number(&COMPLETION_TARGET).is_some_and(|target| target < 0.85)
+        && let Ok(change) = server.change(Direction::Raise, &COMPLETION_TARGET, 0.9)
+    {
+        fixes.push(change.fix(
+            "a checkpoint's writes are then spread over its interval",
+            server.steps(&[(&COMPLETION_TARGET, &change)]),
+            "",
+        ));
+    }
+    fixes.push(Fix {
+        text: format!(
+            "Make checkpoints rarer (checkpoint_timeout), so that frequently changed pages are written once; after each checkpoint, a full image of each changed page of {} goes to the log.",
+            bytes(PAGE_BYTES)
+        ),
+        command: None,
+        keep: None,
+        risk: Some("Recovery after a crash takes longer.".to_owned()),
+    });
+    fixes
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_recording::rows::Session;
+
+    use super::super::DEFINITION;
+    use super::*;
+    use crate::testing::{Judged as _, SyntheticRecording};
+
+    const DB: &str = "postgresql://db";
+
+    /// 50 requests of 400 ms a second. In every second half of eight seconds checkpoints write 1,000 pages a second, `piled` sessions
+    /// execute and the log grows by `log` a second; else 2 sessions and 10 MB.
+    fn server(piled: i64, log: f64) -> SyntheticRecording {
+        let storm = |s: i64| s % 8 >= 4;
+        let rows = (0..=24).flat_map(|s| {
+            (0..if storm(s) { piled } else { 2 }).map(move |i| Session {
+                observed_at: s * 1_000_000_000,
+                source: DB.into(),
+                session_id: i,
+                true_state: "executing".into(),
+                command: "active".into(),
+                state: Some("IO:DataFileRead".into()),
+                ..Session::default()
+            })
+        });
+        let sum = |of: &dyn Fn(i64) -> f64, s: i64| (1..=s).map(of).sum::<f64>();
+        SyntheticRecording::new(24)
+            .requests(50, 400)
+            .session_rows(rows.collect())
+            .without("mysql_sessions")
+            .gauge(DB, "postgresql_sessions", &[("true_state", "executing")], 2.0)
+            .counted(DB, NAMES[1][0], &[], move |s| sum(&|t| if storm(t) { 1_000.0 } else { 0.0 }, s))
+            .counter(DB, NAMES[1][1], &[], 0.125)
+            .counter(DB, NAMES[1][2], &[], 0.0)
+            .counted(DB, LOG, &[], move |s| sum(&|t| if storm(t) { log } else { 10e6 }, s))
+            .setting(DB, "max_wal_size", "1GB")
+    }
+
+    #[test]
+    fn checkpoints_that_stop_the_changes_are_found() {
+        let made = server(32, 1e6);
+        assert!((made.explains(&DEFINITION).unwrap() - 300.0).abs() < 50.0, "{:?}", made.explains(&DEFINITION));
+        let Ok(Outcome::Found(found)) = made.judge(&DEFINITION) else { panic!("not found") };
+        assert!(found.fixes[0].command.as_deref().unwrap().contains("max_wal_size = '4096MB'"), "{:?}", found.fixes);
+    }
+
+    #[test]
+    fn a_checkpoint_that_has_not_ended_yet_shows_in_the_checkpointer() {
+        let labels = [("backend_type", "checkpointer"), ("wait_event", "DataFileSync")];
+        let storm = |s: i64| if s % 8 >= 4 { 1.0 } else { 0.0 };
+        let made = server(32, 1e6).without(NAMES[1][0]).counter(DB, NAMES[1][0], &[], 0.0);
+        assert_eq!(made.explains(&DEFINITION), Some(0.0));
+        let hurried = made.counted(DB, "postgresql_activity_sessions", &labels, storm);
+        assert!(hurried.explains(&DEFINITION).unwrap() > 200.0, "{:?}", hurried.explains(&DEFINITION));
+    }
+
+    #[test]
+    fn checkpoints_that_nobody_stands_behind_clear_it() {
+        assert_eq!(server(2, 1e6).explains(&DEFINITION), Some(0.0), "nobody stands");
+        assert_eq!(server(32, 30e6).explains(&DEFINITION), Some(0.0), "the log grows faster: a burst of changes");
+        assert_eq!(server(32, 1e6).without(NAMES[1][1]).explains(&DEFINITION), None);
+        assert_eq!(server(32, 1e6).without("postgresql_sessions").explains(&DEFINITION), None);
+    }
+}

@@ -1,0 +1,245 @@
+//! Other statements than before: one is new, or many times as frequent, and requests wait for its
+//! time.
+
+use super::parts::clearing;
+use super::{
+    Cause, CauseFinding, Contribution, Definition, Doc, Judge, Outcome, Role, Source::Of, ms, percent, thousands,
+};
+use crate::case::Case;
+use crate::next_command;
+use crate::resources::is_felt;
+use crate::strength::{FAIR, STRONG, WEAK};
+use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::mix::{Mix, Statement};
+use holdup_signals::{Missing, Window};
+
+pub const DEFINITION: Definition = Definition {
+    adds_to: &[
+        // Which statement grew, and what it makes the server do or waits for, are two answers about the
+        // same time.
+        Contribution {
+            to: &[&[Of(Cause::ToastRewrite), Of(Cause::OnDiskTemporaryTables), Of(Cause::BackupOrBulkLoad)]],
+            least: 0.5,
+        },
+        Contribution { to: &[&[Of(Cause::LockContention)]], least: 0.0 },
+    ],
+    ..Definition::new(Cause::StatementMixChanged, DOC, Judge::Alone(judge), &next_command::HEAVIEST_STATEMENTS)
+};
+
+const DOC: Doc = Doc {
+    title: "The mix of statements changed",
+    what: "A statement that hardly ran before, or ran far less often, was added: a batch job, a report, a deployment with a new query, retries of one call.",
+    hurts: "It takes CPUs, disks and locks from the existing statements; each of them is unchanged and takes longer.",
+    needs: "Calls by statement in and outside of episodes: the server's counters by digest (performance_schema, pg_stat_statements), or single executions, or packets.",
+    predicts: "Shares of the calls differ by more than chance gives; a statement is new or several times as frequent as outside, for the same number of requests, and the time of its additional calls is a large part of the delay.",
+    clears: "The mix is the same, within chance; or the new calls take hardly any time.",
+    looks_like: "A spike (more of the same: shares stay). A changed plan (the same calls, more time each). A holdup scenario with phases: there the mix is deliberate.",
+    fix: "Find what sends it, and when it began: a job, a release. Move it, make it cheaper, or limit how many run at once.",
+    prove: "Without it the same load is as fast as before.",
+    references: "B. Gregg, Systems Performance, 2nd edition, workload characterization; total variation distance: D. Levin, Y. Peres, Markov Chains and Mixing Times, ch. 4.",
+};
+
+/// Least factor over the time outside from which a statement counts as added.
+const TIMES: f64 = 3.0;
+
+/// A smaller part (0-1) of the calls is not another mix, however significant its difference.
+const PART: f64 = 0.05;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    match compare(case) {
+        Err(missing) => clearing::by_statements(case, "whichever statements it ran").ok_or(missing),
+        outcome => outcome,
+    }
+}
+
+fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
+    if case.degradation.is_none() {
+        return nothing_slow(case);
+    }
+    let Some(calm) = case.calm() else {
+        return Err(Missing::calm(" to compare with"));
+    };
+    let view = case.slow();
+    let mut inside = case.episodes().to_vec();
+    if let Some(judged) = inside.iter_mut().find(|w| w.from == view.window.from) {
+        *judged = view.window;
+    }
+    let outside = if case.is_of_other(calm.window) { vec![calm.window] } else { case.outside() };
+    let mix = view.mix(&inside, &calm, &outside)?;
+    let whole = mix.evidence(
+        view.window,
+        None,
+        format!("{:.1} % of the calls", 100.0 * mix.distance),
+        format!("up to {:.1} %, by chance", 100.0 * mix.by_chance.1),
+        words(&mix),
+    );
+    let completed: f64 = case.completed_in(view.window)?.max(1.0);
+    let per_second = completed / view.window.seconds().max(1e-9);
+    let all: f64 = per_second * mix.recorded.0;
+    let times_as_many = times_as_many(case, per_second, &outside);
+    // Milliseconds of a request spent in calls that are new for the same number of requests.
+    let further_ms = |of: &Statement| {
+        let before = mix.rates(of).1 * mix.recorded.0 * times_as_many;
+        let more = (of.calls.0 - before).max(0.0) / of.calls.0.max(1.0);
+        of.seconds.0 * more / all.max(1.0) * 1e3
+    };
+    let joined = mix.statements.iter().filter(|of| mix.more_often(of) >= TIMES * times_as_many);
+    let Some(of) = joined.max_by(|a, b| further_ms(a).total_cmp(&further_ms(b))) else {
+        return Ok(Outcome::Cleared(vec![whole]));
+    };
+    let explains_ms = further_ms(of);
+    let is_new = of.calls.1 <= 0.0;
+    let told = told(&mix, of, view.window, explains_ms);
+    let is_another = mix.distance > mix.by_chance.1 && (mix.distance >= PART || is_new);
+    if !is_felt(case, explains_ms) || !is_another {
+        return Ok(Outcome::Cleared(vec![told, whole]));
+    }
+    Ok(Outcome::Found(CauseFinding {
+        explains_ms,
+        evidence: vec![told, whole],
+        weights: vec![STRONG, if is_new { FAIR } else { WEAK }],
+        fixes: vec![Fix {
+            text: format!(
+                "Find what sends it and what started {} s into the recording (a job, a release): {}",
+                thousands((view.window.from - case.recording.manifest.started_at) as f64 / 1e9),
+                of.text
+            ),
+            command: None,
+            keep: None,
+            risk: None,
+        }],
+        prove: "The same load without that statement: response time is that of the baseline window.".to_owned(),
+        role: Role::Root,
+    }))
+}
+
+fn nothing_slow(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let executed = view.executed(&["digest_text"])?;
+    let calls: f64 = executed.iter().map(|of| of.calls).sum();
+    let text = format!("{} statements ran {} times, and nothing was slow", executed.len(), thousands(calls));
+    let told = executed.first().map(|of| view.digest_evidence(of, "calls", thousands(of.calls), "", text));
+    Ok(Outcome::Cleared(told.into_iter().collect()))
+}
+
+/// How often `of` is called, now and outside, and what that takes of a request.
+fn told(mix: &Mix, of: &Statement, window: Window, explains_ms: f64) -> Evidence {
+    let (now, before) = mix.rates(of);
+    let was = if of.calls.1 <= 0.0 { "never outside".to_owned() } else { format!("{}/s outside", rate(before)) };
+    let text = format!(
+        "{} calls/s, {was}; {} each, {} of a request: {}",
+        rate(now),
+        ms(of.seconds.0 / of.calls.0.max(1.0) * 1e3),
+        ms(explains_ms),
+        of.text
+    );
+    mix.evidence(window, Some(of), format!("{} a second", rate(now)), format!("{} a second", rate(before)), text)
+}
+
+/// Factor by which requests per second exceed those in `outside`, at least 1: statements of the
+/// requests are called more often by that factor, and are not new for it. 1 if only statements are
+/// counted.
+fn times_as_many(case: &Case<'_>, per_second: f64, outside: &[Window]) -> f64 {
+    if !case.origin.counts_requests() {
+        return 1.0;
+    }
+    let before: f64 = outside.iter().filter_map(|window| case.completed_in(*window).ok()).sum();
+    let seconds: f64 = outside.iter().map(Window::seconds).sum();
+    (per_second * seconds / before.max(1.0)).max(1.0)
+}
+
+/// The mix in words: the distance, and the rates.
+fn words(mix: &Mix) -> String {
+    let (now, before) = mix.rate();
+    let count = mix.statements.len();
+    let rates = format!("calls/s {} -> {}", rate(before), rate(now));
+    let most = 100.0 * mix.most_moved();
+    if mix.distance <= mix.by_chance.1 || mix.distance < PART {
+        return format!("the mix is the same: {count} statements, shares differ by at most {most:.1} points, {rates}");
+    }
+    format!(
+        "{} of the calls moved to other statements (chance gives up to {}): {count} statements, shares differ by up to {most:.1} points, {rates}",
+        percent(mix.distance),
+        percent(mix.by_chance.1)
+    )
+}
+
+/// `2.5`, `250`.
+fn rate(per_second: f64) -> String {
+    if per_second < 10.0 { format!("{per_second:.1}") } else { thousands(per_second) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Judged as _, SyntheticRecording};
+
+    /// 100 requests a second that take 10 ms, and 400 from 30 to 60 s of 90; a statement of 1 ms for each, and another at `more` a second
+    /// of `ms` from then on.
+    fn made(more: i64, ms: i64) -> SyntheticRecording {
+        let slow = |second: i64| (30..60).contains(&second);
+        let grown = |s: i64| (s - 30).clamp(0, 30);
+        SyntheticRecording::new(90)
+            .requests(100, 400)
+            .each_request(move |n, r| {
+                if !slow(n / 100) {
+                    r.done_at = r.intended_at + 10_000_000;
+                }
+            })
+            .digest("SELECT name FROM item WHERE id = ?", |s| (100 * s, 100 * s, 0, 0, 0))
+            .digest("SELECT report FROM item", move |s| (more * grown(s), more * ms * grown(s), 0, 0, 0))
+    }
+
+    #[test]
+    fn a_statement_that_joined_is_found_with_its_time() {
+        let made = made(50, 600);
+        // 50 a second of 600 ms for 100 requests.
+        assert!((made.explains(&DEFINITION).unwrap() - 300.0).abs() < 15.0, "{:?}", made.explains(&DEFINITION));
+        let diagnosis = made.diagnose();
+        assert_eq!(diagnosis.culprit, Some(DEFINITION.cause), "{:#?}", diagnosis.findings);
+        let text = &diagnosis.findings[0].evidence[0].text;
+        assert!(text.contains(" calls/s, never outside; 600 ms each"), "{text}");
+    }
+
+    #[test]
+    fn the_same_mix_and_what_takes_no_time_clear_it() {
+        let Ok(Outcome::Cleared(evidence)) = made(0, 0).judge(&DEFINITION) else { panic!("not cleared") };
+        let text = &evidence.last().unwrap().text;
+        assert!(text.contains("the mix is the same: 1 statements, shares differ by at most 0.0 points"), "{text}");
+        assert_eq!(made(50, 1).explains(&DEFINITION), Some(0.0));
+        // Slower, and no more often: another plan, not another mix.
+        let slower = made(0, 0).digest("SELECT total FROM day WHERE id = ?", |s| {
+            (100 * s, 100 * s + 40_000 * (s - 30).clamp(0, 30), 0, 0, 0)
+        });
+        assert_eq!(slower.explains(&DEFINITION), Some(0.0));
+    }
+
+    #[test]
+    fn more_requests_call_it_more_often_and_it_has_not_joined() {
+        // A hundred times as many requests, each with a call of 20 ms, beside a call every tenth of a second of something else.
+        let per_second = |second: i64| if (30..60).contains(&second) { 100 } else { 1 };
+        let calls = move |s: i64| (0..s).map(per_second).sum::<i64>();
+        let spike = SyntheticRecording::new(90)
+            .requests(100, 400)
+            .each_request(move |n, r| {
+                if per_second(n / 100) == 1 {
+                    r.done_at = r.intended_at + 10_000_000;
+                }
+            })
+            .tables(move |t| {
+                t.requests
+                    .rows
+                    .retain(|r| per_second(r.intended_at / 1_000_000_000) > 1 || r.intended_at % 1_000_000_000 == 0)
+            })
+            .digest("SELECT name FROM item WHERE id = ?", move |s| (calls(s), 200 * calls(s), 0, 0, 0))
+            .digest("SELECT 1", |s| (10 * s, s, 0, 0, 0));
+        assert_eq!(spike.explains(&DEFINITION), Some(0.0));
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_judged() {
+        assert_eq!(made(50, 600).tables(|t| t.statements.rows.clear()).explains(&DEFINITION), None);
+        let always_slow = SyntheticRecording::new(30).requests(100, 400).digest("SELECT 1", |s| (100 * s, s, 0, 0, 0));
+        assert_eq!(always_slow.explains(&DEFINITION), None, "nothing to compare with");
+    }
+}

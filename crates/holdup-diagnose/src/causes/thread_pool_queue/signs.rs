@@ -1,0 +1,25 @@
+//! The queue by its own figures, sessions that say that they wait in it, or sessions that look idle.
+
+use crate::instant::Signs;
+use crate::instant::facts::Facts;
+use crate::instant::{MANY, SOME};
+use crate::strength::{CERTAIN, FAIR};
+
+/// Connections of a MySQL that look idle while hardly one works may wait for a thread of the pool.
+pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
+    if let Some(queue) = facts.pool_queue.as_ref().filter(|queue| queue.max >= MANY) {
+        let text = format!("{:.0} requests waited in the thread pool's queues", queue.max);
+        signs.add(CERTAIN, queue.evidence(format!("{:.0}", queue.max), "0", text));
+    }
+    if facts.documents.is_there {
+        return;
+    }
+    let queued = facts.sessions_in(SOME, "waited for a thread of the pool", |of, _| of == "queued");
+    signs.extend(CERTAIN, queued);
+    if let Some((idle, active)) = facts.hidden_idle() {
+        let text = format!(
+            "{idle:.0} sessions looked idle and {active:.0} worked: a queue in front of execution shows as Sleep"
+        );
+        signs.extend(FAIR, facts.idle_sessions(text));
+    }
+}

@@ -1,0 +1,360 @@
+//! The facts of an instant: what CPUs, threads, disks, memory and sessions did, each with the row
+//! that shows it. What was not pasted is absent.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::words::{bytes, percent};
+use holdup_recording::{Labels, metrics};
+use holdup_signals::disk_waits::{Wait, wait_of};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::full_disk::FullDisk;
+use holdup_signals::threads::{Asleep, Place};
+use holdup_signals::{Disk, Gauge, View};
+
+use super::accept_queue::AcceptQueue;
+use super::documents::Documents;
+use super::machine;
+use super::pods::Pods;
+use super::{MANY, OF_WINDOW};
+use crate::case::Case;
+use crate::next_command::Machine;
+use crate::resources::cpu::{FULL, gives_way_seconds};
+use crate::resources::disk::{BUSY, QUEUED, what_it_does};
+
+/// Requests up to this size are random: a disk takes them one by one, bytes.
+const SMALL_BYTES: f64 = 32.0 * 1024.0;
+
+/// A readahead of this many bytes reads data that random access does not need.
+const WIDE_BYTES: f64 = 64.0 * 1024.0;
+
+/// As many idle sessions for each active one, and as many at least, may hide queued ones.
+const ASLEEP_PER_ACTIVE: f64 = 10.0;
+const ASLEEP: f64 = 20.0;
+
+/// What a disk without time left mostly does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiskWork {
+    /// Small reads at random.
+    ReadsPages,
+    /// Reads as large as readahead's window, for threads that each wait for one page.
+    ReadsWindows,
+    /// Other large reads.
+    ReadsMuch,
+    /// Writes.
+    Writes,
+}
+
+/// Everything that suspects are judged by.
+pub(crate) struct Facts<'c> {
+    pub view: View<'c>,
+    /// CPUs, if their number is known.
+    pub cpus: Option<f64>,
+    /// The 1-minute load average.
+    pub load: Option<Gauge>,
+    /// Share (0-1) of CPU time that was idle, and idle with I/O in flight.
+    pub idle: Option<(f64, f64, Evidence)>,
+    /// Share (0-1) of CPU time that niced threads of others used: they make way.
+    pub niced: f64,
+    /// Threads of the watched processes that waited for a CPU, on average.
+    pub waits_for_cpu: Option<(f64, Evidence)>,
+    /// Threads running or runnable.
+    pub runnable: Option<Gauge>,
+    pub asleep: Option<Asleep>,
+    /// The disk with the longest queue.
+    pub disk: Option<Disk>,
+    pub sessions: Option<Sessions>,
+    /// Requests in the queues of a thread pool.
+    pub pool_queue: Option<Gauge>,
+    /// Pages swapped per second, in and out.
+    pub swapped: Option<(f64, Evidence)>,
+    /// Share (0-1) of the memory that is available.
+    pub available: Option<(f64, Evidence)>,
+    /// Bytes read from disks for each page that a thread waited for.
+    pub read_per_fault: Option<(f64, Evidence)>,
+    /// File systems and volumes without room, the surest first.
+    pub full: Vec<FullDisk>,
+    /// A full accept queue.
+    pub accept_queue: Option<AcceptQueue>,
+    /// Workers of autovacuum that run.
+    pub vacuums: Option<Gauge>,
+    /// The server has no thread pool.
+    pub has_no_pool: bool,
+    /// The host's load was seen: its load average, its CPUs or its disks.
+    pub has_load: bool,
+    /// Where commands of the database's machine can be run.
+    pub machine: Machine,
+    pub is_postgresql: bool,
+    pub documents: Documents,
+    pub pods: Pods<'c>,
+}
+
+/// Sampled sessions, on average.
+pub(crate) struct Sessions {
+    /// By what they really do and the server's words.
+    by_state: BTreeMap<(String, String), f64>,
+    view_window: holdup_signals::Window,
+}
+
+impl Sessions {
+    fn read(view: &View<'_>) -> Option<Self> {
+        let rows = view.sessions(&["true_state", "state", "command"]).ok()?;
+        let instants = view.session_instants().max(1) as f64;
+        let mut by_state: BTreeMap<(String, String), f64> = BTreeMap::new();
+        // The server's own threads serve no client.
+        for row in rows.into_iter().filter(|row| row.command != "Daemon") {
+            let state = row.state.as_deref().unwrap_or_default().to_owned();
+            *by_state.entry((row.true_state.to_string(), state)).or_default() += 1.0 / instants;
+        }
+        (!by_state.is_empty()).then_some(Self { by_state, view_window: view.window })
+    }
+
+    /// How many for which `is` holds of the true state and the server's words.
+    pub fn count(&self, is: impl Fn(&str, &str) -> bool) -> f64 {
+        self.by_state.iter().filter(|((of, state), _)| is(of, state)).fold(0.0, |sum, (_, n)| sum + n)
+    }
+
+    /// Those that do not sleep.
+    pub fn active(&self) -> f64 {
+        self.count(|of, _| of != "idle")
+    }
+
+    /// Evidence that points at the most frequent of them.
+    pub fn evidence(&self, is: impl Fn(&str, &str) -> bool, expected: &str, text: String) -> Option<Evidence> {
+        let those = self.by_state.iter().filter(|((of, state), _)| is(of, state));
+        let ((of, state), _) = those.max_by(|a, b| a.1.total_cmp(b.1))?;
+        let mut labels = Labels::new([("true_state", of.as_str())]);
+        if !state.is_empty() {
+            labels = labels.with("state", state.as_str());
+        }
+        let observed = format!("{:.0} sessions", self.count(is));
+        Some(Evidence::new("sessions", "state", labels, self.view_window, observed, expected, text))
+    }
+}
+
+fn is_idle(of: &str, _: &str) -> bool {
+    of == "idle"
+}
+
+impl<'c> Facts<'c> {
+    pub fn read(case: &'c Case<'_>) -> Self {
+        let view = case.view(case.whole());
+        let gauge = |metric: &str, labels: &[(&str, &str)]| view.gauge(metric, labels, "").ok();
+        let disks = view.disks().ok();
+        let disk = disks.and_then(|disks| disks.tops().max_by(|a, b| a.queue.total_cmp(&b.queue)).cloned());
+        let postgresql = view.sources_of(metrics::postgresql::ACTIVITY_SESSIONS.name);
+        let load = gauge(metrics::host::LOAD_AVERAGE_1M.name, &[]);
+        let idle = idle(&view);
+        let read_per_fault = read_per_fault(&view, disk.as_ref());
+        Self {
+            documents: Documents::read(&view, disk.as_ref()),
+            read_per_fault,
+            cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
+            has_load: load.is_some() || idle.is_some() || disk.is_some(),
+            load,
+            idle,
+            niced: niced(&view),
+            waits_for_cpu: waits_for_cpu(&view),
+            runnable: gauge(metrics::host::THREADS.name, &[("state", "R")]),
+            asleep: view.asleep().ok(),
+            disk,
+            sessions: Sessions::read(&view),
+            pool_queue: gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
+            swapped: swapped(&view),
+            available: available(&view),
+            full: view.room().map_or_else(|_| Vec::new(), |room| room.full),
+            accept_queue: AcceptQueue::read(&view),
+            vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
+                .filter(|vacuums| vacuums.max >= 1.0),
+            has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
+            is_postgresql: !postgresql.is_empty(),
+            pods: Pods::read(&view),
+            machine: machine::of_database(&view),
+            view,
+        }
+    }
+
+    /// How often the same thing was read at most. Rates are left out: one output may have many.
+    pub fn instants(&self) -> usize {
+        const READ: [&str; 4] = [
+            metrics::host::LOAD_AVERAGE_1M.name,
+            metrics::host::THREADS.name,
+            metrics::tcp::ACCEPT_QUEUE_LENGTH.name,
+            metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name,
+        ];
+        let series = READ.iter().flat_map(|metric| self.view.index.series(metric, &[]));
+        series.map(|(_, points)| points.len()).max().unwrap_or(0).max(self.view.session_instants())
+    }
+
+    /// Whether sleeping threads wait for a lock of the kernel and not for a disk: a CPU that idles
+    /// while a thread waits for a disk counts that time as iowait. Unknown if CPUs have no idle time.
+    pub fn is_no_disk_waited_for(&self) -> bool {
+        const IDLE: f64 = 0.1;
+        const WAITED: f64 = 0.1;
+        self.idle.as_ref().is_some_and(|(idle, waiting, _)| *idle >= IDLE && *waiting <= WAITED * idle)
+    }
+
+    /// The busiest disk, if it has time left.
+    pub fn idle_disk(&self) -> Option<&Disk> {
+        const BUSY: f64 = 0.5;
+        self.disk.as_ref().filter(|disk| disk.utilization < BUSY && disk.queue < 1.0)
+    }
+
+    /// The disk that has no time left, and what it mostly does: then waits for it are settled, and
+    /// their reason is not.
+    pub fn full_disk(&self) -> Option<(&Disk, DiskWork)> {
+        let disk = self.disk.as_ref().filter(|disk| disk.utilization >= BUSY && disk.queue >= QUEUED)?;
+        let has_windows = || {
+            let window = self.wide_readahead(disk).map(|(window, _)| window);
+            window.is_some_and(|window| disk.bytes_each() >= OF_WINDOW * window) && self.page_waiters().is_some()
+        };
+        let work = match () {
+            () if disk.read.seconds < disk.write.seconds => DiskWork::Writes,
+            () if disk.bytes_each() <= SMALL_BYTES => DiskWork::ReadsPages,
+            () if has_windows() => DiskWork::ReadsWindows,
+            () => DiskWork::ReadsMuch,
+        };
+        Some((disk, work))
+    }
+
+    /// The same as evidence, if it does what `is` says.
+    pub fn disk_that(&self, is: impl Fn(DiskWork) -> bool) -> Option<Evidence> {
+        let (disk, _) = self.full_disk().filter(|(_, work)| is(*work))?;
+        self.view.disk_evidence(disk, "below 1", what_it_does(disk)).ok()
+    }
+
+    /// Many threads that each wait for a page of a file, read at random.
+    pub fn page_waiters(&self) -> Option<Evidence> {
+        let asleep = self.asleep.as_ref()?;
+        let is_page = |place: &&Place| matches!(wait_of(place), Wait::Fault | Wait::Page) && place.mean >= MANY;
+        let place = asleep.groups.iter().find(is_page)?;
+        let text =
+            format!("{:.0} threads of {} waited for a page of a file, each for its own", place.mean, place.process);
+        Some(asleep.at(place, format!("{:.0} threads", place.mean), "0", text))
+    }
+
+    /// Places in the kernel where many threads sleep, of those that `is` holds for.
+    pub fn asleep_in(&self, is: impl Fn(&Place, Wait) -> bool) -> Vec<Evidence> {
+        let Some(asleep) = &self.asleep else { return Vec::new() };
+        let least = MANY.max(0.5 * self.cpus.unwrap_or(0.0));
+        let places = asleep.groups.iter().filter(|place| place.mean >= least && is(place, wait_of(place)));
+        let evidence = |place: &Place| {
+            let function = place.function().unwrap_or("an unknown function");
+            let text = format!("{:.0} threads of {} slept in {function}", place.mean, place.process);
+            asleep.at(place, format!("{:.0} threads", place.mean), "0", text)
+        };
+        places.map(evidence).collect()
+    }
+
+    /// Active sessions for which `is` holds of the true state and the server's words, if they are at
+    /// least this share (0-1) of all. `what` says what they did.
+    pub fn sessions_in(&self, least: f64, what: &str, is: impl Fn(&str, &str) -> bool) -> Option<Evidence> {
+        let sessions = self.sessions.as_ref()?;
+        let (active, count) = (sessions.active(), sessions.count(&is));
+        let is_much = count >= MANY.min(active) && count >= 2.0 && count / active.max(1.0) >= least;
+        let text = format!("{count:.0} of {active:.0} active sessions {what}");
+        is_much.then(|| sessions.evidence(is, "few", text)).flatten()
+    }
+
+    /// Sessions of a MySQL that look idle, and those that work, if the first are many and nothing else
+    /// explains them: CPUs have room, no disk is full, and no queue was counted.
+    pub fn hidden_idle(&self) -> Option<(f64, f64)> {
+        let sessions = self.sessions.as_ref().filter(|_| !self.is_postgresql && !self.documents.is_there)?;
+        let (idle, active) = (sessions.count(is_idle), sessions.active());
+        let has_room = self.idle.is_none() || !self.are_cpus_full();
+        let may_queue = self.pool_queue.is_none() && !self.has_no_pool && self.full_disk().is_none();
+        (idle >= ASLEEP.max(ASLEEP_PER_ACTIVE * active) && has_room && may_queue).then_some((idle, active))
+    }
+
+    /// Sessions that look idle.
+    pub fn idle_sessions(&self, text: String) -> Option<Evidence> {
+        self.sessions.as_ref()?.evidence(is_idle, "few", text)
+    }
+
+    /// Whether CPUs have no time left; threads that make way for others leave it to them.
+    pub fn are_cpus_full(&self) -> bool {
+        self.idle.as_ref().is_some_and(|(idle, waiting, _)| idle + waiting + self.niced <= 1.0 - FULL)
+    }
+
+    /// The accept queue, if a line stands in it while CPUs have room.
+    pub fn standing_accept_queue(&self) -> Option<&AcceptQueue> {
+        const ROOM: f64 = 0.2;
+        let has_room = self.idle.as_ref().is_some_and(|(idle, waiting, _)| idle + waiting + self.niced >= ROOM);
+        self.accept_queue.as_ref().filter(|queue| queue.stands && has_room)
+    }
+
+    /// Whether threads that sleep wait for a lock of the kernel, or the disk has time left.
+    pub fn waits_for_no_disk(&self) -> bool {
+        self.is_no_disk_waited_for() || self.idle_disk().is_some()
+    }
+
+    /// The readahead of `disk`, if it is wide enough to read data that random access does not need.
+    pub fn wide_readahead(&self, disk: &Disk) -> Option<(f64, Evidence)> {
+        self.readahead(disk).filter(|(window, _)| *window >= WIDE_BYTES)
+    }
+
+    /// The window of `disk`'s readahead, bytes, with its setting.
+    pub fn readahead(&self, disk: &Disk) -> Option<(f64, Evidence)> {
+        let settings = self.view.recording.tables.settings.with_columns(&["source", "name", "value"]).ok()?;
+        let name = format!("block.{}.read_ahead_kb", disk.device);
+        let kib: f64 = settings.iter().rev().find(|row| row.name == name)?.value.parse().ok()?;
+        let text = format!("the readahead of {} is {kib:.0} KiB", disk.device);
+        let labels = Labels::new([("name", name.as_str())]);
+        let evidence =
+            Evidence::new("settings", "value", labels, self.view.window, format!("{kib:.0} KiB"), "8 to 16 KiB", text);
+        Some((kib * 1024.0, evidence))
+    }
+}
+
+/// Share (0-1) of CPU time in `mode`; 0 if it was not recorded.
+fn share_of_time(view: &View<'_>, mode: &str) -> f64 {
+    let time = |labels: &[(&str, &str)]| view.counter(metrics::host::CPU_TIME.name, labels, "").ok();
+    let all = time(&[]).map_or(0.0, |all| all.delta);
+    time(&[("cpu_mode", mode)]).map_or(0.0, |of| of.delta / all.max(1e-9))
+}
+
+fn niced(view: &View<'_>) -> f64 {
+    let all = view.counter(metrics::host::CPU_TIME.name, &[], "").map_or(0.0, |all| all.delta);
+    gives_way_seconds(view) / all.max(1e-9)
+}
+
+fn idle(view: &View<'_>) -> Option<(f64, f64, Evidence)> {
+    let all = view.counter(metrics::host::CPU_TIME.name, &[], "").ok()?;
+    let (idle, waiting) = (share_of_time(view, "idle"), share_of_time(view, "iowait"));
+    let text =
+        format!("{} of CPU time was idle, {} of it while a disk worked", percent(idle + waiting), percent(waiting));
+    Some((idle, waiting, all.evidence(percent(idle + waiting), "near 0 %, if CPU were the cause", text)))
+}
+
+fn waits_for_cpu(view: &View<'_>) -> Option<(f64, Evidence)> {
+    let of = [metrics::process::RUN_QUEUE.name, metrics::server::RUN_QUEUE_WAIT.name];
+    let waited = of.into_iter().find_map(|metric| view.counter(metric, &[], "").ok())?;
+    let text = format!("{:.1} threads of the watched processes waited for a CPU at a time", waited.rate());
+    Some((waited.rate(), waited.evidence(format!("{:.1}", waited.rate()), "0", text)))
+}
+
+fn swapped(view: &View<'_>) -> Option<(f64, Evidence)> {
+    let pages = view.counter(metrics::host::PAGING_OPERATIONS.name, &[], "").ok()?;
+    let text = format!("{:.0} pages/s were swapped in and out", pages.rate());
+    Some((pages.rate(), pages.evidence(format!("{:.0} a second", pages.rate()), "0", text)))
+}
+
+/// Hardly any fault: reads come by calls, and no count says which pages were needed.
+fn read_per_fault(view: &View<'_>, disk: Option<&Disk>) -> Option<(f64, Evidence)> {
+    const LEAST_PER_SECOND: f64 = 0.5;
+    let faults = view.counter(metrics::host::PAGING_FAULTS.name, &[("type", "major")], "").ok()?;
+    let each = disk?.read.bytes / disk?.seconds.max(1e-9) / faults.rate();
+    let text = format!("{} were read from {} for each page that a thread waited for", bytes(each), disk?.device);
+    (faults.rate() >= LEAST_PER_SECOND).then(|| (each, faults.evidence(bytes(each), "about 4 KiB", text)))
+}
+
+fn available(view: &View<'_>) -> Option<(f64, Evidence)> {
+    let gauge = |metric: &str| view.gauge(metric, &[], "").ok();
+    let all = gauge(metrics::host::MEMORY_TOTAL_BYTES.name)?;
+    let free = gauge(metrics::host::MEMORY_AVAILABLE_BYTES.name)?;
+    let share = free.min / all.mean.max(1.0);
+    let swap = |state: &str| view.gauge(metrics::host::PAGING_USAGE_BYTES.name, &[("state", state)], "").ok();
+    let unused = swap("free").zip(swap("used")).map(|(free, used)| free.mean / (free.mean + used.mean).max(1.0));
+    let swap = unused.map_or_else(String::new, |unused| format!(", and {} of the swap was unused", percent(unused)));
+    let text = format!("{} of the memory was free or could be freed{swap}", percent(share));
+    Some((share, free.evidence(percent(share), "near 0 %, if memory were the cause", text)))
+}

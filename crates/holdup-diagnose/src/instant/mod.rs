@@ -1,0 +1,68 @@
+//! What one instant shows, where no time before it is known: the facts that were pasted or read once,
+//! and the signs of causes in them. It judges nothing: each cause finds its own signs, and
+//! [`crate::judge`] weighs them.
+
+mod accept_queue;
+mod documents;
+pub(crate) mod facts;
+mod machine;
+pub(crate) mod pods;
+#[cfg(test)]
+mod pods_tests;
+
+use holdup_signals::evidence::Evidence;
+use holdup_signals::threads::Place;
+
+use crate::strength::Strength;
+
+/// As many threads or sessions in one state stand out.
+pub(crate) const MANY: f64 = 4.0;
+
+/// Share (0-1) of the active sessions that makes a state the one that matters.
+pub(crate) const MOST: f64 = 0.5;
+
+/// A share (0-1) of the active sessions that is more than chance.
+pub(crate) const SOME: f64 = 0.1;
+
+/// A read of at least this share (0-1) of readahead's window is one by readahead.
+pub(crate) const OF_WINDOW: f64 = 0.5;
+
+/// The signs of one cause.
+#[derive(Default)]
+pub struct Signs(Vec<(Strength, Evidence)>);
+
+impl Signs {
+    pub(crate) fn add(&mut self, strength: Strength, evidence: Evidence) {
+        self.0.push((strength, evidence));
+    }
+
+    pub(crate) fn extend(&mut self, strength: Strength, evidence: Option<Evidence>) {
+        self.0.extend(evidence.map(|evidence| (strength, evidence)));
+    }
+
+    /// The chance (0-1) that not all of them mislead, and what shows them, the strongest first; none
+    /// without a sign. Signs of one cause from several sources add up.
+    pub(crate) fn weigh(mut self) -> Option<(f64, Vec<Evidence>)> {
+        let missed: f64 = self.0.iter().map(|(strength, _)| 1.0 - strength.chance()).product();
+        self.0.sort_by(|a, b| b.0.chance().total_cmp(&a.0.chance()));
+        let mut evidence: Vec<Evidence> = self.0.into_iter().map(|(_, evidence)| evidence).collect();
+        evidence.dedup_by(|a, b| a.text == b.text);
+        (!evidence.is_empty()).then_some((1.0 - missed, evidence))
+    }
+}
+
+/// Whether threads in `place` make or remove files of a directory.
+pub(crate) fn is_removal(place: &Place) -> bool {
+    ["unlinkat", "do_unlinkat", "filename_create", "path_openat", "open_last_lookups"].iter().any(|f| place.passes(f))
+}
+
+/// Whether PostgreSQL's wait event is one for reads or writes of a file.
+pub(crate) fn is_read_wait(state: &str) -> bool {
+    state.starts_with("IO:") || state.starts_with("IO/")
+}
+
+/// Whether PostgreSQL's wait event is one for its log: `WALWrite`'s holder writes and syncs it, the
+/// others wait until it is on the disk (PostgreSQL documentation, "Wait Events").
+pub(crate) fn is_log_wait(state: &str) -> bool {
+    state.ends_with("WALWrite") || state.ends_with("WALSync")
+}
