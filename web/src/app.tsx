@@ -129,7 +129,7 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
   return (
     <div id="run" {...(several ? { role: "tabpanel", "aria-labelledby": `tab:${run.name}` } : {})}>
       {v.search && <Section id="search" title="What the search found" note="response time over the offered rate"><SearchPart search={v.search} /></Section>}
-      {(v.complaint || v.episodes.length > 0) && (
+      {(v.symptom || v.episodes.length > 0) && (
         <Section id="wrong" title="Symptom and episodes" note={v.episodes.length > 1 ? `${v.episodes.length} episodes` : ""}><Slow verdict={v} {...link} /></Section>
       )}
       {run.overview.length > 0 && (

@@ -27,7 +27,7 @@ export interface Verdict {
   culprit: string | null;
   headline: string;
   /** the symptom: how the requests suffered */
-  complaint: string | null;
+  symptom: string | null;
   /** the episode whose causes are judged */
   episode: Window | null;
   /** all episodes, if there are several */
@@ -83,7 +83,7 @@ export interface Episode extends Window {
   requests: number;
   response_ms: number;
   /** mean response in the baseline window; 0 if there is none */
-  calm_ms: number;
+  baseline_ms: number;
   /** whether its causes are judged */
   judged: boolean;
 }

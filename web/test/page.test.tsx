@@ -93,11 +93,11 @@ function outlined(): Report {
   const [pool, workers] = verdict.findings as [Finding, Finding];
   const finding = (cause: string, role: Finding["role"], of: Partial<Finding>): Finding => ({ ...workers, cause, role, title: `About ${cause}`, ...of });
   verdict.culprit = "throughput_ceiling";
-  verdict.complaint = "p99 was 1,199 ms, the objective is p99 < 1s";
+  verdict.symptom = "p99 was 1,199 ms, the objective is p99 < 1s";
   verdict.episode = { from_s: 9, to_s: 15 };
   verdict.episodes = [
-    { from_s: 2, to_s: 5, requests: 300, response_ms: 41.2, calm_ms: 4.1, judged: false },
-    { from_s: 9, to_s: 15, requests: 700, response_ms: 812, calm_ms: 4.1, judged: true },
+    { from_s: 2, to_s: 5, requests: 300, response_ms: 41.2, baseline_ms: 4.1, judged: false },
+    { from_s: 9, to_s: 15, requests: 700, response_ms: 812, baseline_ms: 4.1, judged: true },
   ];
   verdict.debt = {
     text: "vacuum is at work on public.article with 90,000 dead rows", checkpoint: false, seconds: 143,
@@ -254,7 +254,7 @@ test("close to nothing being left, changes are told apart by tenths", () => {
 test("an outline that is not what it should be still gives a page", () => {
   const report = JSON.parse(sample);
   Object.assign(report.runs[0], { plans: [5, { nodes: 5 }] });
-  Object.assign(report.runs[0].verdict, { complaint: "slow", episode: { from_s: "a" }, episodes: [5, { from_s: 1 }, { from_s: 1, to_s: 2 }], debt: { tables: [{}] }, chain: [{}, 5] });
+  Object.assign(report.runs[0].verdict, { symptom: "slow", episode: { from_s: "a" }, episodes: [5, { from_s: 1 }, { from_s: 1, to_s: 2 }], debt: { tables: [{}] }, chain: [{}, 5] });
   const root = show(readReport(JSON.stringify(report)));
   assert.doesNotMatch(root.textContent ?? "", /NaN|\[object/);
   assert.equal(root.querySelectorAll(".episodes tbody tr").length, 1);
@@ -382,8 +382,8 @@ test("hostile text stays text, wherever it stands", () => {
     return value;
   };
   const whole = searched(SEARCH);
-  const { complaint, episode, episodes, debt, chain, findings } = outlined().runs[0]!.verdict;
-  Object.assign(whole.runs[0]!.verdict, { complaint, episode, episodes, debt, chain, findings });
+  const { symptom, episode, episodes, debt, chain, findings } = outlined().runs[0]!.verdict;
+  Object.assign(whole.runs[0]!.verdict, { symptom, episode, episodes, debt, chain, findings });
   whole.runs[0]!.plans = PLANS;
   const report = poison(whole) as Report;
   report.runs.forEach((run, i) => { run.name += i; });

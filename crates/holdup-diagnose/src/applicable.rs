@@ -14,7 +14,7 @@ use crate::cause::Cause;
 use holdup_recording::Recording;
 use holdup_recording::manifest::{Coverage, CoverageState};
 
-use holdup_signals::latency::Origin;
+use holdup_signals::client::latency::Origin;
 
 use crate::case::Case;
 use crate::causes::Occurs;

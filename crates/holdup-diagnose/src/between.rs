@@ -5,8 +5,8 @@ use crate::case::Case;
 use crate::cause::Cause;
 use crate::resources::statements;
 use holdup_recording::words::ms;
-use holdup_signals::accounts::{Accounts, Owner, SPEAKS, mean};
-use holdup_signals::timing;
+use holdup_signals::app::accounts::{Accounts, Owner, SPEAKS, mean};
+use holdup_signals::app::timing;
 
 /// From this share (0-1) of the excess it deserves a sentence.
 const MUCH: f64 = 0.5;

@@ -14,16 +14,16 @@ use holdup_recording::{Recording, metrics};
 pub(crate) use self::against::BaselineRecording;
 pub use self::against::Incomparable;
 use self::measured::{Basis, Measured};
-use holdup_signals::accounts::{Accounts, Sources};
-pub use holdup_signals::band::{Band, Change};
-use holdup_signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
-use holdup_signals::degradation::Severity;
-use holdup_signals::latency::{self, Origin};
-use holdup_signals::objectives::Objective;
-use holdup_signals::operations::{self, Operation};
+use holdup_signals::app::accounts::{Accounts, Sources};
+use holdup_signals::client::degradation::Severity;
+use holdup_signals::client::latency::{self, Origin};
+use holdup_signals::client::objectives::Objective;
+use holdup_signals::client::operations::{self, Operation};
+pub use holdup_signals::time::band::{Band, Change};
+use holdup_signals::time::requests::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
 use holdup_signals::view::Index;
 use holdup_signals::yardstick::SERVICE_SLOWED;
-use holdup_signals::{ClientView, Degradation, Distribution, Missing, Validity, View, WarmUp, Window, timing};
+use holdup_signals::{ClientView, Degradation, Distribution, Missing, Validity, View, WarmUp, Window, app::timing};
 
 /// Smallest excess that counts: less is a matter of where a process happened to run.
 const LEAST_EXCESS_MS: f64 = 0.2;
@@ -75,7 +75,7 @@ pub struct Case<'a> {
     whole: Window,
     sources: OnceLock<Sources<'a>>,
     accounts: OnceLock<Accounts<'a>>,
-    calm_accounts: OnceLock<Option<Accounts<'a>>>,
+    baseline_accounts: OnceLock<Option<Accounts<'a>>>,
     slow_requests: OnceLock<Result<Vec<&'a Request>, Missing>>,
     slow_ended: OnceLock<Option<i64>>,
     inside_ms: OnceLock<f64>,
@@ -118,7 +118,7 @@ impl<'a> Case<'a> {
         let warm_up = WarmUp::find(manifest, &requests, window.is_none());
         let operations = operations::summarize(recording, &requests, window, warm_up.measured_from());
         let validity = Validity::judge(manifest, &index, &requests, whole);
-        let healthy = against.as_ref().map(|a| (&a.calm, a.healthy.origin));
+        let healthy = against.as_ref().map(|a| (&a.baseline, a.healthy.origin));
         let basis = Basis { recording, requests: &requests, operations: &operations, window, healthy, of_whole };
         let (of, found) = basis.choose(latency::measured(&requests, &index, whole), warm_up.measured_from());
         let (found, limited_ratio, left_out) = basis.leave_out_spoiled(&of, found, &validity, whole);
@@ -139,7 +139,7 @@ impl<'a> Case<'a> {
             whole,
             sources: OnceLock::new(),
             accounts: OnceLock::new(),
-            calm_accounts: OnceLock::new(),
+            baseline_accounts: OnceLock::new(),
             slow_requests: OnceLock::new(),
             slow_ended: OnceLock::new(),
             inside_ms: OnceLock::new(),
@@ -182,13 +182,13 @@ impl<'a> Case<'a> {
     }
 
     /// The accounts of the requests of the baseline window, if there is one.
-    pub fn calm_accounts(&self) -> Option<&Accounts<'a>> {
+    pub fn baseline_accounts(&self) -> Option<&Accounts<'a>> {
         let make = || {
-            let calm = self.calm()?;
-            let requests = self.requests_in(calm.window).ok()?;
-            Some(Accounts::join(self.at(calm.window).sources(), &requests, &calm))
+            let baseline = self.baseline()?;
+            let requests = self.requests_in(baseline.window).ok()?;
+            Some(Accounts::join(self.at(baseline.window).sources(), &requests, &baseline))
         };
-        self.calm_accounts.get_or_init(make).as_ref()
+        self.baseline_accounts.get_or_init(make).as_ref()
     }
 
     /// The episode, or all of the recording if nothing is degraded.
@@ -207,18 +207,18 @@ impl<'a> Case<'a> {
     }
 
     /// The baseline window, if there is one.
-    pub fn calm(&self) -> Option<View<'_>> {
-        self.degradation.as_ref().and_then(|c| c.calm).map(|w| self.view(w))
+    pub fn baseline(&self) -> Option<View<'_>> {
+        self.degradation.as_ref().and_then(|c| c.baseline).map(|w| self.view(w))
     }
 
     /// The baseline window without what lies next to the episode: what makes requests slow may begin
     /// before they are, and last beyond.
     pub fn well_before(&self) -> Option<View<'_>> {
-        let (calm, slow) = (self.calm()?, self.degradation.as_ref()?.slow);
-        let Window { from, to } = calm.window;
+        let (baseline, slow) = (self.baseline()?, self.degradation.as_ref()?.slow);
+        let Window { from, to } = baseline.window;
         let margin = MARGIN_NS.min((to - from) / MARGIN_OF);
         let window = match () {
-            () if self.is_of_other(calm.window) => calm.window,
+            () if self.is_of_other(baseline.window) => baseline.window,
             () if to <= slow.from => Window { from, to: to - margin },
             () => Window { from: from + margin, to },
         };
@@ -276,13 +276,13 @@ impl<'a> Case<'a> {
             is_slow: true,
             slow,
             episodes: vec![slow],
-            calm: None,
+            baseline: None,
             slow_mean_ms: times.mean()?,
-            calm_mean_ms: 0.0,
+            baseline_mean_ms: 0.0,
             slow_p99_ms: times.quantile(0.99)?,
             severity: Severity::Minor,
         });
-        (self.accounts, self.calm_accounts) = (OnceLock::new(), OnceLock::new());
+        (self.accounts, self.baseline_accounts) = (OnceLock::new(), OnceLock::new());
         (self.slow_requests, self.slow_ended) = (OnceLock::new(), OnceLock::new());
         (self.inside_ms, self.measured) = (OnceLock::new(), Mutex::default());
         Some(self)
@@ -413,9 +413,9 @@ impl<'a> Case<'a> {
         let over = |of: fn(&Request) -> Option<f64>| mean_over(slow.iter().copied(), of).unwrap_or(0.0);
         let queued = over(|r| Some(client_queue_ms(r)));
         // If all of this recording is slow, the baseline recording has the fast requests.
-        let other = self.calm().filter(|calm| self.is_of_other(calm.window));
-        let calm = other.and_then(|calm| self.requests_in(calm.window).ok()).unwrap_or_default();
-        let is_slowed = over(service_ms) >= SERVICE_SLOWED * unloaded_ms(all.into_iter().chain(calm));
+        let other = self.baseline().filter(|baseline| self.is_of_other(baseline.window));
+        let baseline = other.and_then(|baseline| self.requests_in(baseline.window).ok()).unwrap_or_default();
+        let is_slowed = over(service_ms) >= SERVICE_SLOWED * unloaded_ms(all.into_iter().chain(baseline));
         if is_slowed && queued < excess { excess - queued } else { excess }
     }
 
@@ -430,7 +430,7 @@ impl<'a> Case<'a> {
             let waited_ms = pool.map_or(0.0, |waited| waited.ms * waited.count / completed);
             Some((app.ms - waited_ms).max(0.0))
         };
-        let (now, before) = (held(&self.slow())?, held(&self.calm()?)?);
+        let (now, before) = (held(&self.slow())?, held(&self.baseline()?)?);
         (now >= MUCH_LONGER * before).then_some(now - before).filter(|grown| *grown > 0.0)
     }
 }
@@ -453,13 +453,13 @@ mod tests {
 
     #[test]
     fn well_before_an_episode_is_apart_from_it() {
-        let seconds = |calm: i64| {
+        let seconds = |baseline: i64| {
             let made = SyntheticRecording::new(40).requests(100, 900).each_request(move |n, r| {
-                if n / 100 < calm {
+                if n / 100 < baseline {
                     r.done_at = r.intended_at + 10_000_000;
                 }
             });
-            made.with(|case| (case.calm().unwrap().window.seconds(), case.well_before().unwrap().window.seconds()))
+            made.with(|case| (case.baseline().unwrap().window.seconds(), case.well_before().unwrap().window.seconds()))
         };
         assert_eq!((seconds(20), seconds(6)), ((20.0, 17.0), (6.0, 4.0)));
     }

@@ -91,6 +91,14 @@ macro_rules! named {
 }
 each_cause!(named);
 
+impl Cause {
+    /// The names of `causes`, with `between` them.
+    #[must_use]
+    pub fn join(causes: &[Self], between: &str) -> String {
+        causes.iter().map(|cause| cause.slug()).collect::<Vec<_>>().join(between)
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.slug())

@@ -1,8 +1,8 @@
 //! Which of the failed requests were in flight while something happened.
 
 use holdup_recording::rows::Request;
-use holdup_signals::client::failed;
-use holdup_signals::processes::is_unanswered;
+use holdup_signals::host::processes::is_unanswered;
+use holdup_signals::time::requests::failed;
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Missing, Window};
 

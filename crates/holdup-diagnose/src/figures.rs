@@ -3,7 +3,7 @@
 
 use crate::case::Case;
 use holdup_recording::metrics;
-use holdup_signals::stretches::within;
+use holdup_signals::view::stretches::within;
 
 /// A delay of the disk: its name, its metric, and the scale and unit in which it is shown.
 const SHOWN: [(&str, &str, f64, &str); 4] = [

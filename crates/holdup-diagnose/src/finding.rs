@@ -4,7 +4,8 @@ use crate::cause::Cause;
 use serde::{Deserialize, Serialize};
 
 use crate::causes::Role;
-use holdup_signals::evidence::{Evidence, Fix};
+use crate::change::Fix;
+use holdup_signals::evidence::Evidence;
 
 /// A cause that was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

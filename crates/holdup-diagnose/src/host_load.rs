@@ -11,7 +11,8 @@ use crate::case::Case;
 use crate::verdict::{HostLoad, HostLoadPart, round};
 use holdup_recording::metrics;
 use holdup_recording::words::percent;
-use holdup_signals::stretches::within;
+use holdup_signals::host::cpu::{CpuMode, CpuTime};
+use holdup_signals::view::stretches::within;
 use holdup_signals::{View, Window};
 
 /// Seconds between two updates of the kernel's figure (`LOAD_FREQ` in
@@ -101,9 +102,8 @@ fn added(a: &[(i64, f64)], b: &[(i64, f64)]) -> Vec<(i64, f64)> {
 
 /// Shares (0-1) of CPU time that was idle, and idle with I/O in flight; none if it was not recorded.
 fn idle(view: &View<'_>) -> Option<(f64, f64)> {
-    let time = |labels: &[(&str, &str)]| view.counter(metrics::host::CPU_TIME.name, labels, "").map(|c| c.delta);
-    let all = time(&[]).ok()?.max(1e-9);
-    Some((time(&[("cpu_mode", "idle")]).ok()? / all, time(&[("cpu_mode", "iowait")]).unwrap_or(0.0) / all))
+    let cpu = CpuTime::measure(view).ok()?;
+    cpu.counter(CpuMode::Idle).map(|_| (cpu.ratio(CpuMode::Idle), cpu.ratio(CpuMode::Iowait)))
 }
 
 /// The 1-minute figure at the end, starting from the first value of `kernel` and driven by the

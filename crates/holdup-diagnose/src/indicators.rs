@@ -6,7 +6,8 @@ mod volume;
 use crate::case::Case;
 use crate::verdict::{Reading, round};
 use holdup_recording::metrics;
-use holdup_signals::timing;
+use holdup_signals::app::timing;
+use holdup_signals::host::cpu::{CpuMode, CpuTime};
 use holdup_signals::{View, Window};
 
 /// Counters whose growth per second is an indicator: name, unit, metric, labels, whether more is
@@ -72,12 +73,12 @@ pub fn collect(case: &Case<'_>) -> Vec<Reading> {
         let name = "threads running or in uninterruptible sleep (mean)";
         readings.put(name, "a CPU", (running + asleep) / cpus, Some(false));
     }
-    if let Ok(all) = view.counter(metrics::host::CPU_TIME.name, &[], "") {
+    if let Ok(cpu) = CpuTime::measure(&view) {
         for (name, mode, more_is_better) in
-            [("idle CPU time", "idle", None), ("CPU time that waited for I/O", "iowait", Some(false))]
+            [("idle CPU time", CpuMode::Idle, None), ("CPU time that waited for I/O", CpuMode::Iowait, Some(false))]
         {
-            if let Ok(of_mode) = view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", mode)], "") {
-                readings.put(name, "ratio", of_mode.delta / all.delta.max(1e-9), more_is_better);
+            if cpu.counter(mode).is_some() {
+                readings.put(name, "ratio", cpu.ratio(mode), more_is_better);
             }
         }
     }

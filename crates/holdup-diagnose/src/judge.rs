@@ -12,6 +12,7 @@ mod snapshot;
 mod standing;
 mod suspects;
 
+use crate::generator::DisturbanceWords;
 use std::collections::BTreeMap;
 
 use holdup_recording::{Recording, clock};
@@ -31,7 +32,7 @@ use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NAMED, NotJudged, ObjectiveReport, Role, Span, round,
 };
 use crate::{applicable, audit, confidence, host_load, indicators, links, rivals};
-use holdup_signals::degradation::Severity;
+use holdup_signals::client::degradation::Severity;
 use holdup_signals::{Missing, Window};
 
 /// A root cause that explains a smaller share (0-1) of the excess is not called the culprit: more
@@ -276,7 +277,7 @@ impl Outcomes {
         let (verdict, headline) = grounds.say(&suspects, &self.not_judged);
         let ledger = ledger(case);
         let split = grounds.split(verdict, &suspects, &self.not_judged, &ledger);
-        let complaint = case.degradation.as_ref().filter(|_| grounds.search.is_none() || verdict != Answer::Healthy);
+        let symptom = case.degradation.as_ref().filter(|_| grounds.search.is_none() || verdict != Answer::Healthy);
         let cause = |of: &Finding| of.cause;
         let minor = grounds.minor(verdict, &suspects).map(cause);
         let culprit = suspects.culprit().filter(|_| verdict == Answer::Found).map(cause);
@@ -296,10 +297,10 @@ impl Outcomes {
             minor,
             headline,
             started_at: clock::rfc3339(start),
-            complaint: complaint.map(|c| c.text.clone() + &left_out(case)),
-            episode: complaint.map(|c| c.slow).or_else(|| grounds.alone()).map(|w| span(w, start)),
+            symptom: symptom.map(|c| c.text.clone() + &left_out(case)),
+            episode: symptom.map(|c| c.slow).or_else(|| grounds.alone()).map(|w| span(w, start)),
             against: links::against(case),
-            episodes: complaint.map_or_else(Vec::new, |c| links::episodes(case, c)),
+            episodes: symptom.map_or_else(Vec::new, |c| links::episodes(case, c)),
             debt: links::debt(case),
             chain: links::chain(case, &findings),
             findings,
@@ -360,8 +361,8 @@ fn finding(cause: Cause, found: CauseFinding, role: Role, confidence: f64, expla
 /// The chance (0-1) that there is something to explain: where every objective was met, a mean that
 /// rose by a fifth is hardly more than a coincidence, and one that doubled is.
 fn certainty(case: &Case<'_>) -> f64 {
-    let minor = case.degradation.as_ref().filter(|c| c.severity == Severity::Minor && c.calm_mean_ms > 0.0);
-    minor.map_or(1.0, |c| 1.0 - (c.calm_mean_ms / c.slow_mean_ms.max(c.calm_mean_ms)).powi(2))
+    let minor = case.degradation.as_ref().filter(|c| c.severity == Severity::Minor && c.baseline_mean_ms > 0.0);
+    minor.map_or(1.0, |c| 1.0 - (c.baseline_mean_ms / c.slow_mean_ms.max(c.baseline_mean_ms)).powi(2))
 }
 
 #[cfg(test)]

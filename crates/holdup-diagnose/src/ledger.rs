@@ -20,6 +20,7 @@ mod by_request;
 mod by_sessions;
 mod by_spans;
 mod instants;
+mod little;
 mod runtime;
 
 use std::collections::BTreeSet;
@@ -31,10 +32,10 @@ use crate::case::Case;
 use by_request::Joined;
 pub(crate) use by_spans::critical_paths;
 use holdup_recording::words::round;
-use holdup_signals::client::{
+use holdup_signals::time::distribution::mean_of;
+use holdup_signals::time::requests::{
     client_queue_ms, connect_ms, is_latency, mean_over, response_ms, send_lag_ms, service_ms,
 };
-use holdup_signals::distribution::mean_of;
 
 /// One operation and band.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

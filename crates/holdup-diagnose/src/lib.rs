@@ -13,8 +13,8 @@
 //! - `failures`, [`resources`]: which requests failed, and of what; what requests wait for, and
 //!   what that costs them.
 //! - [`strength`]: the grades of evidence.
-//! - `change`: a setting that moves, and how each platform takes it. Every command that sets
-//!   something is made there.
+//! - [`change`]: a setting that moves, and how each platform takes it. Every command that sets
+//!   something is made there. `generator`: the load generator's fitness, in words.
 //! - [`ledger`]: where the milliseconds of the requests went, and which have no owner.
 //! - [`rules`]: one cause per file. Each returns `Found`, `Cleared` or `NotJudged`, with evidence.
 //!   `finding`: a found cause as data.
@@ -39,12 +39,15 @@ mod between;
 pub mod case;
 mod cause;
 pub mod causes;
+pub mod change;
 mod confidence;
 pub mod counters;
 pub mod explain;
 mod failures;
 mod figures;
 mod finding;
+mod gains;
+mod generator;
 pub mod host_load;
 pub mod indicators;
 pub mod instant;
@@ -54,6 +57,7 @@ mod link;
 mod links;
 mod load;
 pub mod next_command;
+mod origin;
 pub mod resources;
 mod rivals;
 pub mod search;

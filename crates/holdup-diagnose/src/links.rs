@@ -10,8 +10,8 @@ use crate::verdict::{
     AgainstReport, ChainLink, DebtReport, EpisodeReport, Finding, Role, Span, TableDebtReport, round,
 };
 use holdup_recording::words::{ms, percent, thousands};
-use holdup_signals::client::Second;
-use holdup_signals::debt::TableDebt;
+use holdup_signals::database::debt::TableDebt;
+use holdup_signals::time::requests::Second;
 use holdup_signals::{Degradation, Distribution, Window};
 
 /// Every episode as data, if there are several.
@@ -26,7 +26,7 @@ pub fn episodes(case: &Case<'_>, degradation: &Degradation) -> Vec<EpisodeReport
             to_s: at(window.to),
             requests: seconds.iter().map(|s| s.offered).sum(),
             response_ms: round(times.mean().unwrap_or(0.0), 1),
-            calm_ms: round(degradation.calm_mean_ms, 1),
+            baseline_ms: round(degradation.baseline_mean_ms, 1),
             judged: *window == degradation.slow,
         }
     };
@@ -39,8 +39,8 @@ pub fn against(case: &Case<'_>) -> Option<AgainstReport> {
     let against = case.against.as_ref()?;
     let manifest = &against.healthy.recording.manifest;
     let at = |t: i64| round((t - manifest.started_at) as f64 / 1e9, 3);
-    let Window { from, to } = against.calm.window;
-    let times = Distribution::merged(against.calm.seconds.iter().map(|s| &s.response_ms));
+    let Window { from, to } = against.baseline.window;
+    let times = Distribution::merged(against.baseline.seconds.iter().map(|s| &s.response_ms));
     let mean = times.mean().unwrap_or(0.0);
     let lacks = &against.lacks;
     let missing = if lacks.is_empty() {

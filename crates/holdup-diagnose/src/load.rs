@@ -8,13 +8,14 @@ use holdup_recording::manifest::Model;
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, SPOILED};
+use crate::change::Fix;
+use crate::generator::GeneratorWords;
 use holdup_recording::words::round;
-use holdup_signals::client::{client_queue_ms, mean_over};
-use holdup_signals::demand::Demand;
-use holdup_signals::evidence::Fix;
-use holdup_signals::objectives::load_start;
-use holdup_signals::operations::Operation;
-use holdup_signals::validity::{Label, Limit};
+use holdup_signals::client::demand::Demand;
+use holdup_signals::client::objectives::load_start;
+use holdup_signals::client::operations::Operation;
+use holdup_signals::client::validity::{Label, Limit};
+use holdup_signals::time::requests::{client_queue_ms, mean_over};
 use holdup_signals::{Distribution, Validity, WarmUp};
 
 /// A request that waited longer than this (milliseconds) for a connection of the generator found no

@@ -5,6 +5,7 @@ mod fleet;
 mod outline;
 
 use crate::cause::Cause;
+use crate::change::Fix;
 use holdup_recording::Manifest;
 use holdup_recording::manifest::{Coverage, CoverageState};
 use holdup_recording::objective::Stretch;
@@ -19,6 +20,7 @@ pub use self::outline::{
 pub use crate::causes::Role;
 pub use crate::counters::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
 pub use crate::finding::Finding;
+pub use crate::gains::{CriticalPathReport, PathPartReport};
 use crate::ledger::LedgerRow;
 pub use crate::ledger::accounts::{AccountsReport, RequestReport, WaitReport};
 pub use crate::load::{
@@ -26,9 +28,8 @@ pub use crate::load::{
 };
 use crate::search::SearchReport;
 pub(crate) use holdup_recording::words::round;
-pub use holdup_signals::evidence::{Evidence, Fix, Span};
-pub use holdup_signals::gains::{CriticalPathReport, PathPartReport};
-use holdup_signals::objectives::{self, Objective};
+use holdup_signals::client::objectives::{self, Objective};
+pub use holdup_signals::evidence::{Evidence, Span};
 
 /// holdup's answer about one recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,7 +46,8 @@ pub struct Diagnosis {
     #[serde(default)]
     pub started_at: String,
     /// The symptom in words; none if there is none.
-    pub complaint: Option<String>,
+    #[serde(alias = "complaint")]
+    pub symptom: Option<String>,
     /// The episode that is judged.
     pub episode: Option<Span>,
     /// The baseline recording, if one was named.

@@ -3,9 +3,9 @@
 
 use holdup_diagnose::counters::{Ranking, judge};
 use holdup_diagnose::trace::view::Normal;
-use holdup_signals::counters::detect::{detect, healthy};
-use holdup_signals::counters::jitter::Jitter;
-use holdup_signals::counters::{Frame, Signal};
+use holdup_signals::time::counters::detect::{detect, healthy};
+use holdup_signals::time::counters::jitter::Jitter;
+use holdup_signals::time::counters::{Frame, Signal};
 
 const FAULT: std::ops::Range<usize> = 60..90;
 
@@ -108,7 +108,7 @@ fn a_quiet_time_names_nobody_and_missing_telemetry_is_not_judged() {
     let quiet = frame(&[]);
     assert_eq!(judged(&quiet).named().count(), 0);
     assert_eq!(detect(&quiet, Jitter::NONE), Vec::new());
-    let unseen = frame(&[]).without(holdup_signals::counters::Family::Host);
+    let unseen = frame(&[]).without(holdup_signals::time::counters::Family::Host);
     let suspect = judged(&unseen).suspects.into_iter().find(|suspect| suspect.pattern == "cpu_taken_by_others");
     assert_eq!(suspect.map(|suspect| suspect.score), Some(None));
 }

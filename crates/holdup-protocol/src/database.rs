@@ -14,14 +14,14 @@
 //! of MySQL.
 
 mod address;
-mod answer;
-mod cursor;
+pub(crate) mod answer;
+pub(crate) mod cursor;
 mod event;
 mod inbox;
 mod job;
 mod login;
 pub mod mongodb;
-mod mysql;
+pub(crate) mod mysql;
 mod outbox;
 mod placeholders;
 mod postgres;

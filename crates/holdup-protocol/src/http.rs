@@ -41,31 +41,6 @@ impl Request<'_> {
     }
 }
 
-/// A number's decimal digits, without an allocation.
-struct Decimal {
-    text: [u8; 20],
-    from: usize,
-}
-
-impl Decimal {
-    fn new(number: usize) -> Self {
-        let mut decimal = Self { text: [b'0'; 20], from: 20 };
-        let mut left = number as u64;
-        loop {
-            decimal.from -= 1;
-            decimal.text[decimal.from] = b'0' + (left % 10) as u8;
-            left /= 10;
-            if left == 0 {
-                return decimal;
-            }
-        }
-    }
-
-    fn digits(&self) -> &[u8] {
-        &self.text[self.from..]
-    }
-}
-
 /// `User-Agent` of requests that do not set it.
 pub const USER_AGENT: &str = concat!("holdup/", env!("CARGO_PKG_VERSION"));
 

@@ -10,6 +10,7 @@
 
 mod capture;
 mod connection;
+mod conversation;
 mod detail;
 pub mod file;
 mod framing;

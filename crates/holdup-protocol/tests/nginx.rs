@@ -5,90 +5,53 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdup_protocol::http::http1::{self, HeadMemo, Parser, Progress};
 use holdup_protocol::http::http2::{Config, Event, Session, Template};
 use holdup_protocol::http::{Request, WantedParts};
-use tempfile::TempDir;
+use holdup_testing::{Nginx, free_port};
 
 const LARGE: usize = 3_000_000;
 
 /// nginx closes an HTTP/2 connection after so many requests, with a GOAWAY.
 const REQUESTS_A_CONNECTION: u32 = 250;
 
-struct Nginx {
-    child: Child,
+struct Server {
+    _nginx: Nginx,
     http1_port: u16,
     http2_port: u16,
-    _dir: TempDir,
 }
 
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn start() -> Option<Nginx> {
-    let found = ["nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx"]
-        .into_iter()
-        .find(|program| Command::new(program).arg("-v").stderr(Stdio::null()).status().is_ok_and(|s| s.success()));
-    let Some(program) = found else {
-        assert!(std::env::var_os("CI").is_none(), "nginx is missing; install with: sudo apt-get install nginx-light");
-        eprintln!("skipped: nginx is missing; install with: sudo apt-get install nginx-light");
-        return None;
-    };
-    let dir = tempfile::tempdir().expect("a folder");
-    let free = || holdup_lab::ports::free().expect("a port");
-    let (http1_port, http2_port) = (free(), free());
-    let temporary: String =
-        ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(|kind| format!("{kind}_temp_path {kind};\n")).concat();
-    let configuration = format!(
-        "daemon off; master_process off; pid nginx.pid; error_log error.log;
-        events {{ worker_connections 64; }}
-        http {{
-            access_log off; {temporary}
-            client_max_body_size 0;
-            server {{
-                listen 127.0.0.1:{http1_port};
-                root html;
-                location /moved {{ add_header Set-Cookie a=1; add_header Set-Cookie b=2; return 302 /small; }}
-                location /empty {{ return 204; }}
-                location /chunked {{ proxy_pass http://127.0.0.1:{http1_port}/large; gzip on; gzip_types *; gzip_proxied any; }}
-                location /ok {{ return 200 ok; }}
-            }}
-            server {{
-                listen 127.0.0.1:{http2_port} http2;
-                root html;
-                keepalive_requests {REQUESTS_A_CONNECTION};
-                http2_max_concurrent_streams 20;
-                location /moved {{ add_header Set-Cookie a=1; return 302 /small; }}
-                location /empty {{ return 204; }}
-                location /upload {{ proxy_pass http://127.0.0.1:{http1_port}/ok; }}
-            }}
+fn start() -> Option<Server> {
+    let (http1_port, http2_port) = (free_port(), free_port());
+    let http = format!(
+        "access_log off;
+        client_max_body_size 0;
+        server {{
+            listen 127.0.0.1:{http1_port};
+            root html;
+            location /moved {{ add_header Set-Cookie a=1; add_header Set-Cookie b=2; return 302 /small; }}
+            location /empty {{ return 204; }}
+            location /chunked {{ proxy_pass http://127.0.0.1:{http1_port}/large; gzip on; gzip_types *; gzip_proxied any; }}
+            location /ok {{ return 200 ok; }}
+        }}
+        server {{
+            listen 127.0.0.1:{http2_port} http2;
+            root html;
+            keepalive_requests {REQUESTS_A_CONNECTION};
+            http2_max_concurrent_streams 20;
+            location /moved {{ add_header Set-Cookie a=1; return 302 /small; }}
+            location /empty {{ return 204; }}
+            location /upload {{ proxy_pass http://127.0.0.1:{http1_port}/ok; }}
         }}"
     );
+    let dir = tempfile::tempdir().expect("a folder");
     fs::create_dir(dir.path().join("html")).expect("a folder");
     fs::write(dir.path().join("html/small"), "0123456789").expect("a file");
     fs::write(dir.path().join("html/large"), vec![b'x'; LARGE]).expect("a file");
-    fs::write(dir.path().join("nginx.conf"), configuration).expect("a file");
-    let child = Command::new(program)
-        .args(["-e", "error.log", "-c", "nginx.conf", "-p"])
-        .arg(dir.path())
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("nginx starts");
-    let nginx = Nginx { child, http1_port, http2_port, _dir: dir };
-    let begun = Instant::now();
-    while TcpStream::connect(("127.0.0.1", http2_port)).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(120), "nginx doesn't listen");
-        thread::sleep(Duration::from_millis(20));
-    }
-    Some(nginx)
+    let nginx = Nginx::start(dir, 64, &http, http2_port)?;
+    Some(Server { _nginx: nginx, http1_port, http2_port })
 }
 
 fn connect(port: u16) -> TcpStream {

@@ -53,13 +53,13 @@ impl Condensed {
 
     /// Condenses rows.
     pub(crate) fn from_rows(samples: &[Sample], statements: &[Statement]) -> Self {
-        let mut series = SeriesMaker::default();
+        let mut series = SeriesMaker::to(usize::MAX);
         for row in samples {
             let key = (row.source.as_str(), row.metric.as_str(), &row.labels);
-            series.push(key, row.observed_at, row.value);
+            series.add(key, (row.observed_at, row.value));
         }
         let mut executions = executions::Maker::default();
-        let mut totals = TotalsMaker::default();
+        let mut totals = TotalsMaker::to(usize::MAX);
         for row in statements {
             match row.kind.as_str() {
                 "execution" => {

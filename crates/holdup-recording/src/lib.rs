@@ -36,7 +36,6 @@ pub mod hlog;
 pub mod labels;
 pub mod manifest;
 pub mod metrics;
-mod moved;
 pub mod nearest;
 pub mod objective;
 pub mod plan;

@@ -8,12 +8,9 @@ use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
 use self::excerpt::Excerpt;
-use crate::condensed::{self, Condensed};
 use crate::manifest::{FORMAT_MAJOR, MANIFEST, Manifest};
-use crate::rows::{Exchange, Sample, Statement};
 use crate::segment::SegmentError;
-use crate::stored::{Part, all, read_table};
-use crate::table::Row;
+use crate::stored::all;
 use crate::tables::Tables;
 use crate::{files, hlog};
 
@@ -100,23 +97,7 @@ impl Recording {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_condensed(dir: &Path) -> Result<Self, OpenError> {
-        Self::opened(dir, |dir| {
-            std::thread::scope(|scope| {
-                let samples = scope.spawn(|| condensed::Reader::default().samples(dir));
-                let exchanges = read_table::<Exchange>(dir, None)?;
-                let has_packets = !exchanges.rows.is_empty();
-                let statements = scope.spawn(move || condensed::Reader::default().statements(dir, has_packets));
-                let apart = [Sample::TABLE, Statement::TABLE, Exchange::TABLE];
-                let mut tables =
-                    Tables::from_source(&mut Part(dir, |table| (!apart.contains(&table)).then_some(None)))?;
-                let latencies = hlog::read(dir);
-                let (samples, series) = joined(samples)?;
-                let (statements, executions, totals) = joined(statements)?;
-                (tables.samples, tables.statements, tables.exchanges) = (samples, statements, exchanges);
-                tables.condensed = Some(Arc::new(Condensed { series, executions, totals }));
-                Ok((tables, latencies))
-            })
-        })
+        Self::opened(dir, |dir| excerpt::read_condensed(dir, None, hlog::read))
     }
 
     /// The manifest of the recording in `dir`.

@@ -47,6 +47,12 @@ pub struct Column {
     pub optional: bool,
 }
 
+impl Column {
+    pub(crate) const fn is_time(&self) -> bool {
+        matches!(self.kind, ColumnType::Timestamp)
+    }
+}
+
 /// Most memory for the texts of a column in one row group: a dictionary can repeat one text in each
 /// row.
 const COLUMN_BYTES_MAX: usize = 256 << 20;
@@ -76,6 +82,10 @@ pub trait Row: Sized + Clone + Send + 'static {
     /// The row of these values; none if one is missing or of another type.
     fn from_cells(cells: &mut dyn Iterator<Item = Cell<'_>>) -> Option<Self>;
 
+    /// Moves every time by `by_ns` nanoseconds.
+    #[doc(hidden)]
+    fn move_times(&mut self, by_ns: i64);
+
     /// Reads a row group. `positions[i]` is the position of column `i` in the file, if it exists.
     #[doc(hidden)]
     fn read_group(group: &dyn RowGroupReader, positions: &[Option<usize>]) -> Result<Vec<Self>>;
@@ -83,7 +93,7 @@ pub trait Row: Sized + Clone + Send + 'static {
 
 /// Position of the column by which rows of a table are placed in time: its first time.
 pub(crate) fn time_column<R: Row>() -> Option<usize> {
-    R::COLUMNS.iter().position(|column| column.kind == ColumnType::Timestamp)
+    R::COLUMNS.iter().position(Column::is_time)
 }
 
 /// The Parquet schema of a table without the columns in `lacking`.
@@ -126,6 +136,8 @@ pub(crate) trait Field: CellValue {
     fn store(&self) -> Option<<Self::Parquet as DataType>::T>;
     /// The value from its stored form.
     fn load(stored: Option<&<Self::Parquet as DataType>::T>, shared: &mut Self::Shared) -> Self;
+    /// Moves a time by `by_ns` nanoseconds. Only whole numbers are times.
+    fn move_by(&mut self, _by_ns: i64) {}
     /// Bytes outside of its own size. A text that rows share counts for each of them.
     fn heap_bytes(&self) -> usize {
         0
@@ -137,7 +149,7 @@ pub(crate) trait Field: CellValue {
 }
 
 macro_rules! plain_field {
-    ($rust:ty, $parquet:ty, $kind:ident) => {
+    ($rust:ty, $parquet:ty, $kind:ident $(, $more:item)?) => {
         impl Field for $rust {
             type Parquet = $parquet;
             type Shared = ();
@@ -149,11 +161,19 @@ macro_rules! plain_field {
             fn load(stored: Option<&<$parquet as DataType>::T>, (): &mut ()) -> Self {
                 stored.copied().unwrap_or_default()
             }
+            $($more)?
         }
     };
 }
 
-plain_field!(i64, Int64Type, Int64);
+plain_field!(
+    i64,
+    Int64Type,
+    Int64,
+    fn move_by(&mut self, by_ns: i64) {
+        *self = self.saturating_add(by_ns);
+    }
+);
 plain_field!(i32, Int32Type, Int32);
 plain_field!(f64, DoubleType, Double);
 plain_field!(bool, BoolType, Bool);
@@ -220,6 +240,9 @@ impl<F: Field> Field for Option<F> {
     }
     fn load(stored: Option<&<F::Parquet as DataType>::T>, shared: &mut F::Shared) -> Self {
         stored.map(|value| F::load(Some(value), shared))
+    }
+    fn move_by(&mut self, by_ns: i64) {
+        self.iter_mut().for_each(|value| value.move_by(by_ns));
     }
     fn heap_bytes(&self) -> usize {
         self.as_ref().map_or(0, F::heap_bytes)
@@ -374,6 +397,14 @@ macro_rules! table {
 
             fn own_bytes(&self) -> usize {
                 std::mem::size_of::<Self>() $(+ crate::table::Field::own_bytes(&self.$field))*
+            }
+
+            fn move_times(&mut self, by_ns: i64) {
+                $(
+                    if const { crate::table::column::<$type>(stringify!($field)).is_time() } {
+                        crate::table::Field::move_by(&mut self.$field, by_ns);
+                    }
+                )*
             }
 
             fn each_cell(&self, visit: &mut dyn FnMut(crate::cell::Cell<'_>)) {

@@ -12,6 +12,7 @@ use crate::rows::{
 use crate::segment::{self, SegmentError};
 use crate::stored::{Source, Table};
 use crate::table::{Column, Row};
+use crate::writer::{RecordError, write_table};
 
 /// Something to do with each table, whatever its rows are.
 pub trait TableVisitor {
@@ -58,6 +59,24 @@ macro_rules! tables {
                 0 $(+ self.$field.iter().map(Row::bytes).sum::<usize>())*
             }
 
+            /// Moves every time stamp by `by_ns` nanoseconds.
+            pub fn move_times(&mut self, by_ns: i64) {
+                $(self.$field.iter_mut().for_each(|row| row.move_times(by_ns));)*
+            }
+
+            /// Writes each table that has rows, in place of the one in `dir`: a recording that has ended.
+            /// Returns the number of rows of each.
+            ///
+            /// # Errors
+            /// Those of the file system. Each table is replaced whole or not at all.
+            pub fn replace_tables(self, dir: &Path) -> Result<BTreeMap<String, u64>, RecordError> {
+                let mut counts = BTreeMap::new();
+                $(if !self.$field.is_empty() {
+                    counts.insert(stringify!($field).to_owned(), write_table(dir, [self.$field])?);
+                })*
+                Ok(counts)
+            }
+
             /// Writes each table as a segment. Tables that could not be written stay in the batch.
             pub(crate) fn write_segments(&mut self, dir: &Path, number: u64) -> Result<(), SegmentError> {
                 let mut result = Ok(());
@@ -81,6 +100,17 @@ macro_rules! tables {
             /// Each table as `source` has it.
             pub(crate) fn from_source(source: &mut impl Source) -> Result<Self, SegmentError> {
                 Ok(Self { $($field: source.table::<$row>()?,)* condensed: None })
+            }
+
+            /// Their rows.
+            pub fn into_batch(self) -> Batch {
+                Batch { $($field: self.$field.rows),* }
+            }
+
+            /// Moves every time stamp by `by_ns` nanoseconds.
+            pub(crate) fn move_times(&mut self, by_ns: i64) {
+                $(self.$field.rows.iter_mut().for_each(|row| row.move_times(by_ns));)*
+                self.condensed.iter_mut().for_each(|condensed| Arc::make_mut(condensed).move_times(by_ns));
             }
         }
 
@@ -129,5 +159,51 @@ impl Tables {
     /// Condenses its rows of samples and statements.
     pub fn condense(&self) -> Condensed {
         Condensed::from_rows(&self.samples.rows, &self.statements.rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_time_moves_and_no_duration() {
+        let mut batch = Batch {
+            requests: vec![Request { intended_at: 1, sent_at: Some(2), done_at: 3, ..Request::default() }],
+            samples: vec![Sample { observed_at: 4, window_ns: 5, ..Sample::default() }],
+            spans: vec![Span { started_at: 6, duration_ns: 7, ..Span::default() }],
+            events: vec![Event { observed_at: i64::MAX, ..Event::default() }],
+            threads: vec![Thread::default()],
+            sessions: vec![Session::default()],
+            statements: vec![Statement::default()],
+            stages: vec![Stage::default()],
+            plans: vec![Plan::default()],
+            settings: vec![Setting::default()],
+            exchanges: vec![Exchange { first_byte_at: Some(8), ..Exchange::default() }],
+            executions: vec![Execution { sent_at: Some(9), ..Execution::default() }],
+        };
+        batch.move_times(10);
+        let observed = [
+            batch.threads[0].observed_at,
+            batch.sessions[0].observed_at,
+            batch.statements[0].observed_at,
+            batch.stages[0].observed_at,
+            batch.plans[0].observed_at,
+            batch.settings[0].observed_at,
+        ];
+        assert_eq!(observed, [10; 6]);
+        let exchange = &batch.exchanges[0];
+        let answered = (exchange.request_at, exchange.request_end_at, exchange.first_byte_at, exchange.done_at);
+        assert_eq!(answered, (10, 10, Some(18), 10));
+        let execution = &batch.executions[0];
+        assert_eq!((execution.intended_at, execution.sent_at, execution.done_at), (10, Some(19), 10));
+        let request = &batch.requests[0];
+        assert_eq!(
+            (request.intended_at, request.sent_at, request.first_byte_at, request.done_at),
+            (11, Some(12), None, 13)
+        );
+        assert_eq!((batch.samples[0].observed_at, batch.samples[0].window_ns), (14, 5));
+        assert_eq!((batch.spans[0].started_at, batch.spans[0].duration_ns), (16, 7));
+        assert_eq!(batch.events[0].observed_at, i64::MAX);
     }
 }

@@ -4,7 +4,7 @@
 use holdup_recording::{Labels, Recording};
 use serde::{Deserialize, Serialize};
 
-use crate::{Window, mounts};
+use crate::{Window, host::mounts};
 
 /// A stretch of time, seconds from the start of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -140,35 +140,5 @@ impl Evidence {
             "events" => tables.events.rows.iter().any(|r| is("kind", &r.kind)),
             _ => false,
         }
-    }
-}
-
-/// A remedy for a cause.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fix {
-    /// In words.
-    pub text: String,
-    /// The exact statement, setting or command, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// How to keep it across a restart or reboot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep: Option<String>,
-    /// What it may cost.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub risk: Option<String>,
-}
-
-impl Fix {
-    /// Advice in words, and what it may cost.
-    #[must_use]
-    pub fn advice(text: impl Into<String>, risk: Option<&str>) -> Self {
-        Self::by_command(text, None, risk)
-    }
-
-    /// The same with the command that does it, if there is one.
-    #[must_use]
-    pub fn by_command(text: impl Into<String>, command: Option<&str>, risk: Option<&str>) -> Self {
-        Self { text: text.into(), command: command.map(str::to_owned), keep: None, risk: risk.map(str::to_owned) }
     }
 }

@@ -3,81 +3,32 @@
 
 #![forbid(unsafe_code)]
 
-pub mod accounts;
-pub mod app_server;
-pub mod autovacuum;
-pub mod band;
-pub mod blockers;
-pub mod change;
+pub mod app;
 pub mod client;
-pub mod copies;
-pub mod counters;
-pub mod critical_path;
 pub mod database;
-pub mod debt;
-pub mod degradation;
-pub mod demand;
-pub mod disk_waits;
-pub mod disks;
-pub mod distribution;
-pub mod disturbance;
-pub mod episodes;
 pub mod evidence;
-pub mod flows;
-pub mod full_disk;
-pub mod gains;
-pub mod index_builds;
-pub mod latency;
-pub mod limit_shares;
-pub mod limits;
-pub mod memory;
-pub mod memory_setting;
-pub mod mix;
-pub mod mounts;
-pub mod network_limits;
-pub mod objectives;
-pub mod operations;
-pub mod plans;
-pub mod plateau;
-pub mod pooler;
-pub mod ports;
-pub mod processes;
-pub mod runtime;
-pub mod server_waits;
-pub mod sessions;
-pub mod slowed_operations;
-pub mod spans;
-pub mod stretches;
-pub mod tables;
+pub mod host;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-pub mod threads;
-pub mod throttle;
-pub mod timing;
-pub mod traced;
-pub mod useful_reads;
-pub mod vacuum;
-pub mod validity;
+pub mod time;
 pub mod view;
-pub mod warm_up;
-pub mod written;
 pub mod yardstick;
 
-pub use blockers::{Blockers, Holder};
-pub use client::ClientView;
-pub use database::DigestUse;
-pub use degradation::Degradation;
-pub use disks::{Disk, Disks, Transfers};
-pub use distribution::Distribution;
+pub use client::degradation::Degradation;
+pub use client::validity::Validity;
+pub use client::warm_up::WarmUp;
+pub use database::blockers::{Blockers, Holder};
+pub use database::server::DigestUse;
+pub use database::sessions::{Busy, SessionGroup};
 pub use evidence::Evidence;
-pub use memory::Memory;
-pub use mounts::Mount;
-pub use plateau::Plateau;
-pub use sessions::{Busy, SessionGroup};
-pub use threads::{Asleep, Place};
-pub use validity::Validity;
+pub use host::disks::{Disk, Disks, Transfers};
+pub use host::memory::Memory;
+pub use host::mounts::Mount;
+pub use host::threads::{Asleep, Place};
+pub use time::distribution::Distribution;
+pub use time::plateau::Plateau;
+pub use time::requests::ClientView;
 pub use view::{Counter, Gauge, Growth, Mean, View};
-pub use warm_up::WarmUp;
 
 /// A fact that a rule needs and the recording lacks. It makes the rule's outcome `NotJudged`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +46,7 @@ impl Missing {
     }
 
     /// No baseline window, here or in another recording.
-    pub fn calm(what_for: &str) -> Self {
+    pub fn baseline(what_for: &str) -> Self {
         let enable =
             "a longer recording that includes a healthy stretch; or --against another recording of healthy time";
         Self::new(format!("a baseline window{what_for}"), enable)

@@ -4,6 +4,8 @@
 //! window. A fall is a restart of its source, and that pair is left out. Means of gauges are over
 //! samples, sums over the series of one instant.
 
+pub mod stretches;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,10 +17,10 @@ use holdup_recording::rows::{Request, Session};
 use holdup_recording::tables::Tables;
 use holdup_recording::{Labels, Recording};
 
-use super::stretches::{Stretches, added_by_round, pairs, within};
+use crate::view::stretches::{Stretches, added_by_round, pairs, within};
 
-use super::{Missing, Window};
 use crate::Evidence;
+use crate::{Missing, Window};
 
 /// Samples by metric, then by source and labels, each in time order; statements; and a time index
 /// of the tables.
@@ -60,6 +62,41 @@ impl Index {
         labels: &'i [(&'i str, &'i str)],
     ) -> impl Iterator<Item = (&'i (String, Labels), &'i Points)> {
         self.condensed.series.by_metric.get(metric).into_iter().flatten().filter(move |((_, l), _)| l.contains(labels))
+    }
+
+    /// Sums of the series of `metric` that `is_of` accepts by source and labels, by instant.
+    pub fn sums(&self, metric: &str, is_of: impl Fn(&str, &Labels) -> bool) -> BTreeMap<i64, f64> {
+        let mut sums: BTreeMap<i64, f64> = BTreeMap::new();
+        for (_, series) in self.series(metric, &[]).filter(|((source, labels), _)| is_of(source, labels)) {
+            series.iter().for_each(|&(at, value)| *sums.entry(at).or_default() += value);
+        }
+        sums
+    }
+
+    /// Growth of the counters `metric` with `labels` from sample to sample within `window`, in time
+    /// order. Series of one source are added up; only sources that `is_source` accepts count. A fall
+    /// is left out.
+    pub fn growths(
+        &self,
+        window: Window,
+        is_source: impl Fn(&str) -> bool,
+        metric: &str,
+        labels: &[(&str, &str)],
+    ) -> Vec<Growth> {
+        let mut by_source: BTreeMap<&str, Vec<&[(i64, f64)]>> = BTreeMap::new();
+        for ((source, _), series) in self.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
+            by_source.entry(source).or_default().push(series);
+        }
+        let mut growths = Vec::new();
+        for series in by_source.into_values() {
+            for ((from, before), (to, after)) in pairs(&added_by_round(&series), window) {
+                if after >= before && to > from {
+                    growths.push(Growth { window: Window { from, to }, delta: after - before });
+                }
+            }
+        }
+        growths.sort_by_key(|g| g.window.from);
+        growths
     }
 }
 
@@ -282,24 +319,10 @@ impl<'a> View<'a> {
         within(&added_by_round(&series), self.window).to_vec()
     }
 
-    /// Growth of the counters `metric` with `labels` from sample to sample within the window, in
-    /// time order. Series of one source are added up; only sources that `is_source` accepts count. A
-    /// fall is left out.
+    /// Growth of the counters `metric` with `labels` from sample to sample within the window: see
+    /// [`Index::growths`].
     pub fn growths(&self, is_source: impl Fn(&str) -> bool, metric: &str, labels: &[(&str, &str)]) -> Vec<Growth> {
-        let mut by_source: BTreeMap<&str, Vec<&[(i64, f64)]>> = BTreeMap::new();
-        for ((source, _), series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
-            by_source.entry(source).or_default().push(series);
-        }
-        let mut growths = Vec::new();
-        for series in by_source.into_values() {
-            for ((from, before), (to, after)) in pairs(&added_by_round(&series), self.window) {
-                if after >= before && to > from {
-                    growths.push(Growth { window: Window { from, to }, delta: after - before });
-                }
-            }
-        }
-        growths.sort_by_key(|g| g.window.from);
-        growths
+        self.index.growths(self.window, is_source, metric, labels)
     }
 
     /// Mean of the histogram `metric` (seconds) with `labels`, in milliseconds; 0 without an

@@ -35,24 +35,11 @@ impl Dialect {
         matches!(self, Self::MySql | Self::MySqlAnsiQuotes)
     }
 
-    /// Whether it is MySQL or MariaDB, in any mode.
+    /// Whether it is MySQL or MariaDB, in any mode: `` `…` `` is a name, which may begin with a digit, `#` starts a comment,
+    /// the text in `/*! … */` is run, and `@` begins a variable. In PostgreSQL comments nest, `--` ends at a carriage return,
+    /// too, and letter case counts in quoted names.
     pub(crate) fn is_mysql(self) -> bool {
         self != Self::PostgreSql
-    }
-
-    /// Whether `` `…` `` is a name.
-    pub(crate) fn backtick_quotes_name(self) -> bool {
-        self.is_mysql()
-    }
-
-    /// Whether `#` starts a comment.
-    pub(crate) fn hash_comment(self) -> bool {
-        self.is_mysql()
-    }
-
-    /// Whether a carriage return also ends a `--` comment (PostgreSQL's lexer: `[^\n\r]*`).
-    pub(crate) fn carriage_return_ends_comment(self) -> bool {
-        matches!(self, Self::PostgreSql)
     }
 
     /// Whether `--` starts a comment when this byte follows it. MySQL's lexer requires white space,
@@ -60,38 +47,6 @@ impl Dialect {
     /// UTF-8 character.
     pub(crate) fn dashes_start_comment(self, next: u8) -> bool {
         !self.is_mysql() || next <= b' ' || matches!(next, 0x7f | 0xa0)
-    }
-
-    /// Whether the server runs the text in `/*! … */`.
-    pub(crate) fn executable_comment(self) -> bool {
-        self.is_mysql()
-    }
-
-    /// Whether comments nest.
-    pub(crate) fn comments_nest(self) -> bool {
-        matches!(self, Self::PostgreSql)
-    }
-
-    /// Whether `@` begins a variable instead of an operator.
-    pub(crate) fn at_begins_variable(self) -> bool {
-        self.is_mysql()
-    }
-
-    /// Whether the server takes several words for one (`SUBSTR`, `MID`), so that its own texts may
-    /// have either.
-    pub(crate) fn has_synonyms(self) -> bool {
-        self.is_mysql()
-    }
-
-    /// Whether letter case counts in quoted names.
-    pub(crate) fn quoted_name_keeps_case(self) -> bool {
-        matches!(self, Self::PostgreSql)
-    }
-
-    /// Whether the type in `'…'::type` says nothing about the statement: drivers add it to the
-    /// values they fill in.
-    pub(crate) fn casts_of_values_go(self) -> bool {
-        matches!(self, Self::PostgreSql)
     }
 
     /// The meaning of a bare word.
@@ -106,10 +61,5 @@ impl Dialect {
     /// Whether an operator may follow a bare word.
     pub(crate) fn ends_operand(self, word: &[u8]) -> bool {
         matches!(self.meaning(word), Meaning::Name | Meaning::Constant)
-    }
-
-    /// Whether a name may begin with a digit.
-    pub(crate) fn name_may_begin_with_digit(self) -> bool {
-        self.is_mysql()
     }
 }

@@ -113,7 +113,8 @@ impl Writer {
             TokenKind::Word => match self.dialect.meaning(text) {
                 _ if self.is(0, Piece::Dot) => self.push(Piece::Word(Meaning::Name), &lossy(text)),
                 meaning @ (Meaning::Name | Meaning::BeforeOperand) => {
-                    let text = if self.dialect.has_synonyms() { synonym(text) } else { text };
+                    // A server's own text may have any of several words that it takes for one (`SUBSTR`, `MID`).
+                    let text = if self.dialect.is_mysql() { synonym(text) } else { text };
                     self.push(Piece::Word(meaning), &lossy(text));
                 }
                 Meaning::Constant if !self.is(0, Piece::Word(Meaning::Test)) => self.value(false),
@@ -140,7 +141,8 @@ impl Writer {
         match text {
             b"<>" => self.push(Piece::Operator, "!="),
             b"-" | b"+" => self.push(Piece::Sign, &lossy(text)),
-            b"::" if self.dialect.casts_of_values_go() && self.is(0, Piece::Value) => self.cast = Some(Cast::default()),
+            // The type in `'…'::type` says nothing about the statement: drivers add it to the values they fill in.
+            b"::" if !self.dialect.is_mysql() && self.is(0, Piece::Value) => self.cast = Some(Cast::default()),
             b"::" => self.push(Piece::Cast, "::"),
             b"[" => self.push(Piece::OpenIndex, "["),
             b"]" if self.is_array_of_values() => {
@@ -287,7 +289,7 @@ fn bare(quoted: &[u8], after_dot: bool, dialect: Dialect) -> &[u8] {
     let plain = inner.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_' || *byte >= 0x80)
         && inner.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..))
         && (after_dot || dialect.meaning(inner) == Meaning::Name)
-        && !(dialect.quoted_name_keeps_case() && inner.iter().any(u8::is_ascii_uppercase));
+        && (dialect.is_mysql() || !inner.iter().any(u8::is_ascii_uppercase));
     if plain { inner } else { quoted }
 }
 

@@ -73,8 +73,8 @@ impl<'a> Lexer<'a> {
         Self { sql, at: 0, dialect, last: None, after_operand: false, in_executable_comment: false }
     }
 
-    /// Number of bytes before the next one to be read.
-    pub(crate) fn position(&self) -> usize {
+    /// Number of bytes before the next one to be read: the end of the token read last.
+    pub fn position(&self) -> usize {
         self.at
     }
 
@@ -94,7 +94,7 @@ impl<'a> Lexer<'a> {
             if self.in_executable_comment && rest.starts_with(b"*/") {
                 self.in_executable_comment = false;
                 self.at += 2;
-            } else if self.dialect.executable_comment() && (rest.starts_with(b"/*!") || rest.starts_with(b"/*M!")) {
+            } else if self.dialect.is_mysql() && (rest.starts_with(b"/*!") || rest.starts_with(b"/*M!")) {
                 self.in_executable_comment = true;
                 self.at += if rest.starts_with(b"/*!") { 3 } else { 4 };
                 self.at += self.rest().iter().take(6).take_while(|byte| byte.is_ascii_digit()).count();
@@ -131,14 +131,14 @@ impl<'a> Lexer<'a> {
 
     fn comment(&self) -> Option<usize> {
         let rest = self.rest();
-        let ends_line = |byte: &u8| *byte == b'\n' || *byte == b'\r' && self.dialect.carriage_return_ends_comment();
+        let ends_line = |byte: &u8| *byte == b'\n' || *byte == b'\r' && !self.dialect.is_mysql();
         let line = || rest.iter().position(ends_line).unwrap_or(rest.len());
         match (self.byte(0), self.byte(1)) {
-            (b'/', b'*') if self.dialect.comments_nest() => Some(nested_comment(rest)),
+            (b'/', b'*') if !self.dialect.is_mysql() => Some(nested_comment(rest)),
             (b'/', b'*') => {
                 Some(rest.windows(2).skip(2).position(|pair| pair == b"*/").map_or(rest.len(), |found| found + 4))
             }
-            (b'#', _) if self.dialect.hash_comment() => Some(line()),
+            (b'#', _) if self.dialect.is_mysql() => Some(line()),
             (b'-', b'-') if self.dialect.dashes_start_comment(self.byte(2)) => Some(line()),
             _ => None,
         }
@@ -171,7 +171,7 @@ impl<'a> Lexer<'a> {
         // `2023_orders` is a name, `1e5` is not. `12abc` is hidden whole in a language without such
         // names.
         let tail = self.word_length(length);
-        let is_name = tail > 0 && length < word && self.dialect.name_may_begin_with_digit();
+        let is_name = tail > 0 && length < word && self.dialect.is_mysql();
         if is_name { (TokenKind::Word, word) } else { (TokenKind::Literal, length + tail) }
     }
 
@@ -218,7 +218,7 @@ impl<'a> Lexer<'a> {
         }
         match byte {
             b'"' => (TokenKind::QuotedName, self.quoted(0, false)),
-            b'`' if self.dialect.backtick_quotes_name() => (TokenKind::QuotedName, self.quoted(0, false)),
+            b'`' if self.dialect.is_mysql() => (TokenKind::QuotedName, self.quoted(0, false)),
             b'(' => (TokenKind::Open, 1),
             b')' => (TokenKind::Close, 1),
             b',' => (TokenKind::Comma, 1),
@@ -230,7 +230,7 @@ impl<'a> Lexer<'a> {
             b'.' if self.rest().starts_with(b"...") => (TokenKind::ParameterList, 3),
             b'.' if next.is_ascii_digit() && !self.name_after_dot() => self.number(),
             b'.' => (TokenKind::Dot, 1),
-            b'@' if self.dialect.at_begins_variable() => self.variable(),
+            b'@' if self.dialect.is_mysql() => self.variable(),
             b'\\' if next == b'N' && self.dialect.backslash_escapes() => (TokenKind::Literal, 2),
             b'0'..=b'9' => self.number(),
             _ if is_word_byte(byte) => {

@@ -2,7 +2,8 @@
 //! digest that group executions of one statement, and the trace id that an application left in a
 //! comment.
 //!
-//! No I/O, no regular expressions, no parser: nothing here can fail, whatever the bytes. No byte of
+//! No I/O and no parser, and regular expressions only where another tool's are followed ([`pt_fingerprint`]): nothing here can
+//! fail, whatever the bytes. No byte of
 //! a literal or of a comment ever comes out again, not even of one that is cut off. It does not
 //! judge whether a statement is valid.
 
@@ -24,6 +25,6 @@ pub use dialect::Dialect;
 pub use digest::{digest, digest_of_text, digest_text};
 pub use lexer::{Key, Lexer, Token, TokenKind, key};
 pub use parsed::parsed_text;
-pub use pt::{PtOptions, pt_fingerprint};
+pub use pt::pt_fingerprint;
 pub use redact::redact;
 pub use trace::trace_id;

@@ -9,30 +9,16 @@ use crate::{Dialect, Lexer, TokenKind};
 
 mod passes;
 
-use passes::{
-    collapse_blanks, collapse_lists, collapse_unions, drop_asc, keep_first_row, numbers, shorten_limit, signs, strings,
-    strip_comments, strip_line_comments, word,
-};
-
-/// Options of fingerprints.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PtOptions {
-    /// Checksums in names are replaced: `temp_fbc5e6…` is `temp_?`.
-    pub match_md5_checksums: bool,
-    /// Digits within names stay.
-    pub match_embedded_numbers: bool,
-}
-
 /// Stands for bytes of a string while passes run over it. No statement has this byte in a word.
 const MASK: u8 = 1;
 
 /// The fingerprint of a statement of MySQL.
-pub fn pt_fingerprint(sql: &[u8], options: PtOptions) -> String {
+pub fn pt_fingerprint(sql: &[u8]) -> String {
     if let Some(known) = passes::special(sql) {
         return known;
     }
-    let whole = run_passes(masked(sql), options);
-    let bytes = if whole.contains(&MASK) { run_passes(replaced(sql), options) } else { whole };
+    let whole = passes::run(masked(sql));
+    let bytes = if whole.contains(&MASK) { passes::run(replaced(sql)) } else { whole };
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -81,37 +67,12 @@ fn replaced(sql: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The passes, in the order that matters.
-fn run_passes(mut text: Vec<u8>, options: PtOptions) -> Vec<u8> {
-    keep_first_row(&mut text);
-    strip_comments(&mut text);
-    strip_line_comments(&mut text);
-    if passes::is_use(&text) {
-        return b"use ?".to_vec();
-    }
-    strings(&mut text);
-    word(&mut text, &[b"false", b"true"]);
-    if options.match_md5_checksums {
-        passes::checksums(&mut text);
-    }
-    numbers(&mut text, options.match_embedded_numbers);
-    signs(&mut text, !options.match_md5_checksums);
-    collapse_blanks(&mut text);
-    text.make_ascii_lowercase();
-    word(&mut text, &[b"null"]);
-    collapse_lists(&mut text);
-    collapse_unions(&mut text);
-    shorten_limit(&mut text);
-    drop_asc(&mut text);
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn fingerprint(sql: &str) -> String {
-        pt_fingerprint(sql.as_bytes(), PtOptions::default())
+        pt_fingerprint(sql.as_bytes())
     }
 
     #[test]

@@ -1,24 +1,13 @@
-//! What a statement of MySQL touches and does, and other ways to write it, as DBAs' tools show it:
-//! the verbs and tables (`SELECT UNION a b`), aliases, a shortened list, a write as the read that
-//! finds its rows, a statement apart from its subqueries. It looks at words and parentheses and
-//! knows no further grammar.
-//!
-//! Unlike a digest, these texts keep values: they are for a server, not for a report. [`distill`]
-//! and [`tables`] return names only.
+//! What a statement of MySQL touches and does, as DBAs' tools show it: its verbs and tables (`SELECT UNION a b`). It looks
+//! at words and parentheses and knows no further grammar. It returns names only, no value.
 
 use crate::{Dialect, Lexer, TokenKind};
 
 mod distill;
-mod select;
-mod shorten;
-mod split;
 mod tables;
 
-pub use distill::{Access, distill, kind};
-pub use select::{as_derived_table, as_select, constant_select_list};
-pub use shorten::shorten;
-pub use split::{split, split_subqueries, strip_comments};
-pub use tables::{Aliases, aliases, table_references, tables};
+pub use distill::distill;
+pub use tables::tables;
 
 /// A token other than a comment.
 #[derive(Clone, Copy, Debug)]
@@ -67,16 +56,6 @@ impl<'a> Pieces<'a> {
         range.and_then(|(first, last)| self.sql.get(first.from..last.to)).unwrap_or_default()
     }
 
-    /// Start of a piece; behind the last piece, the end of the statement.
-    fn from(&self, at: usize) -> usize {
-        self.all.get(at).map_or(self.sql.len(), |piece| piece.from)
-    }
-
-    /// End of a piece.
-    fn to(&self, at: usize) -> usize {
-        self.all.get(at).map_or(self.sql.len(), |piece| piece.to)
-    }
-
     fn is(&self, at: usize, words: &[&str]) -> bool {
         self.kind(at) == Some(TokenKind::Word) && words.iter().any(|word| self.text(at).eq_ignore_ascii_case(word))
     }
@@ -94,11 +73,6 @@ impl<'a> Pieces<'a> {
         at
     }
 
-    /// The first of `words` at or behind `at` outside parentheses.
-    fn find(&self, at: usize, words: &[&str]) -> Option<usize> {
-        (at..self.all.len()).find(|at| self.all.get(*at).is_some_and(|piece| piece.depth == 0) && self.is(*at, words))
-    }
-
     /// The place behind the name `a`, `` `a` `` or `a.b` at `at`.
     fn name(&self, at: usize) -> Option<usize> {
         let is_name = |at| matches!(self.kind(at), Some(TokenKind::Word | TokenKind::QuotedName));
@@ -114,11 +88,6 @@ impl<'a> Pieces<'a> {
         (open + 1..self.all.len()).find(|at| {
             self.kind(*at) == Some(TokenKind::Close) && self.all.get(*at).is_some_and(|piece| piece.depth == depth)
         })
-    }
-
-    /// Place of `ON DUPLICATE KEY UPDATE` in an insert.
-    fn on_duplicate(&self) -> Option<usize> {
-        (0..self.all.len()).find(|at| self.is(*at, &["on"]) && self.is(at + 1, &["duplicate"]))
     }
 }
 

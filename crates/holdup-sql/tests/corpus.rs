@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use holdup_sql::{Dialect, PtOptions, digest, digest_text, pt_fingerprint};
+use holdup_sql::{Dialect, digest, digest_text, pt_fingerprint};
 
 fn cases(file: &str) -> Option<Vec<serde_json::Value>> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
@@ -71,14 +71,13 @@ fn makes_the_fingerprints_of_pt_query_digest() {
     let Some(all) = cases("fingerprints.json") else { return };
     let mut wrong = Vec::new();
     for case in &all {
-        let is_set = |name: &str| case["options"][name].as_str() == Some("1");
-        let options = PtOptions {
-            match_md5_checksums: is_set("match_md5_checksums"),
-            match_embedded_numbers: is_set("match_embedded_numbers"),
-        };
+        // Options of the tool that holdup has not.
+        if ["match_md5_checksums", "match_embedded_numbers"].iter().any(|name| case["options"][name] == "1") {
+            continue;
+        }
         // One is a file of statements, with what ends them.
         let sql = field(case, "input");
-        let ours = pt_fingerprint(sql.strip_suffix(";\n").unwrap_or(sql).as_bytes(), options);
+        let ours = pt_fingerprint(sql.strip_suffix(";\n").unwrap_or(sql).as_bytes());
         if ours != field(case, "expected") {
             wrong.push(format!(
                 "{}\n  {}\n  {ours}\n  {}",
@@ -91,13 +90,10 @@ fn makes_the_fingerprints_of_pt_query_digest() {
     assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), all.len(), wrong.join("\n"));
 }
 
-/// The other rewrites of pt-query-digest and its siblings: what is theirs in at least 95 of 100, with what isn't by name.
+/// What statements do and touch, in pt-query-digest's words: what is theirs in at least 95 of 100, with what isn't by name.
 #[test]
-fn makes_the_rewrites_of_percona_toolkit() {
-    use holdup_sql::rewrite::{
-        Access, aliases, as_derived_table, as_select, constant_select_list, distill, kind, shorten, split,
-        split_subqueries, strip_comments, table_references, tables,
-    };
+fn says_what_statements_do_as_percona_toolkit_does() {
+    use holdup_sql::rewrite::{distill, tables};
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let data = std::env::var_os("HOLDUP_DATA").map_or_else(|| PathBuf::from(beside), PathBuf::from);
     let Ok(text) = std::fs::read_to_string(data.join("statements/query_rewrites.json")) else {
@@ -109,27 +105,9 @@ fn makes_the_rewrites_of_percona_toolkit() {
     for (name, cases) in all["cases"].as_object().unwrap() {
         for case in cases.as_array().unwrap() {
             let sql = field(case, "input");
-            let asked = case["extra_args"][0].as_str();
             let ours = match name.as_str() {
-                "strip_comments" => strip_comments(sql).into(),
-                "convert_to_select" => as_select(sql).into(),
-                "wrap_in_derived" => as_derived_table(sql).into(),
-                "convert_select_list" => constant_select_list(sql).into(),
-                "shorten" => shorten(sql, asked.and_then(|most| most.parse().ok())).into(),
-                "distill" => distill(sql).into(),
+                "distill" => serde_json::Value::from(distill(sql)),
                 "get_tables" => tables(sql).into(),
-                "get_aliases" if asked.is_some() => table_references(sql).into(),
-                "get_aliases" => {
-                    let found = aliases(sql);
-                    serde_json::json!({"TABLE": found.tables, "DATABASE": found.databases})
-                }
-                "split" => split(sql).into(),
-                "split_subquery" => split_subqueries(sql).into(),
-                "query_type" => {
-                    let (verb, access) = kind(sql);
-                    let access = access.map(|access| if access == Access::Read { "read" } else { "write" });
-                    serde_json::json!({"type": verb, "rw": access})
-                }
                 _ => continue,
             };
             count += 1;
@@ -139,5 +117,5 @@ fn makes_the_rewrites_of_percona_toolkit() {
         }
     }
     eprintln!("{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(count > 300 && wrong.len() * 20 <= count, "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count > 226 && wrong.len() * 20 <= count, "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use holdup_diagnose::{ClientView, Diagnosis};
 use holdup_recording::condensed::Condensed;
 use holdup_recording::{Recording, metrics};
-use holdup_signals::client::failed;
+use holdup_signals::time::requests::failed;
 use serde::Serialize;
 
 mod database;
@@ -36,6 +36,16 @@ impl Chart {
     pub fn points(&self, series: usize) -> Option<(&[f64], &[Option<f64>])> {
         self.series.get(series).map(|s| (s.x_s.as_slice(), s.y.as_slice()))
     }
+}
+
+/// A chart with an axis from 0.
+fn chart(id: &'static str, title: &'static str, unit: &'static str, series: Vec<Series>) -> Chart {
+    Chart { id, title, unit, log: false, series }
+}
+
+/// A chart with a logarithmic axis.
+fn log_chart(id: &'static str, title: &'static str, unit: &'static str, series: Vec<Series>) -> Chart {
+    Chart { log: true, ..chart(id, title, unit, series) }
 }
 
 #[derive(Serialize)]

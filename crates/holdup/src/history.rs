@@ -11,9 +11,10 @@ use holdup_logs::digest::time::date_time;
 use holdup_recording::Batch;
 use holdup_recording::manifest::{Host, MANIFEST};
 use holdup_recording::rows::Statement;
-use holdup_recording::{Coverage, CoverageState, Manifest, Recorder, Recording, RunState};
+use holdup_recording::{Manifest, Recorder, Recording, RunState};
 
 use crate::failure::Failure;
+use crate::recorded::{coverage, end_at};
 
 /// Kind of the rows: cumulative counters.
 const KIND: &str = "digest_total";
@@ -104,28 +105,16 @@ impl History {
             rows.push(row(query, &source, at(&query.first_seen), false));
             rows.push(row(query, &source, at(&query.last_seen), true));
         }
-        let mut manifest = Manifest::starting(&source, first, Host::default());
-        manifest.coverage = vec![Coverage {
-            source,
-            state: if report.problems.is_empty() { CoverageState::Complete } else { CoverageState::Partial },
-            why: (!report.problems.is_empty()).then(|| {
-                let words: Vec<String> =
-                    report.problems.iter().map(|problem| format!("{} {}", problem.count, problem.what)).collect();
-                words.join("; ")
-            }),
-            enable: None,
-            cpu_ratio: None,
-            reads_total: report.events,
-            gaps_total: report.problems.iter().map(|problem| problem.count).sum(),
-        }];
+        let problems: Vec<String> =
+            report.problems.iter().map(|problem| format!("{} {}", problem.count, problem.what)).collect();
+        let gaps_total = report.problems.iter().map(|problem| problem.count).sum();
+        let coverage = vec![coverage(&source, &problems, report.events, gaps_total)];
+        let manifest = Manifest { coverage, ..Manifest::starting(&source, first, Host::default()) };
         // Named by the time of the run, so that names sort in order of time.
         let dir = self.dir.join(format!("{now}"));
         let recorder = Recorder::create(&dir, &manifest).map_err(Failure::unusable)?;
         recorder.sink().push(Batch { statements: rows, ..Batch::default() });
-        let folder = recorder.folder();
-        let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
-        manifest.ended_at = Some(last.max(first));
-        manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+        end_at(recorder, manifest, RunState::Complete, Some(last.max(first)), &dir)
     }
 }
 

@@ -3,10 +3,10 @@
 //! and removes it again.
 
 mod dashboard;
+mod line;
 mod moment;
 
 use std::collections::VecDeque;
-use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use holdup_load::model::Load;
@@ -14,6 +14,7 @@ use holdup_load::scenario::Scenario;
 use holdup_load::stats::Snapshot;
 
 use self::dashboard::{Canvas, Length, View, columns};
+pub use self::line::Line;
 pub use self::moment::Moment;
 use crate::terminal;
 use crate::terminal::outlet::{self, Stream};
@@ -42,9 +43,8 @@ impl Progress {
     /// For a run of about `length`; silent if `quiet`.
     pub fn new(quiet: bool, length: Option<Duration>) -> Self {
         let stderr = std::io::stderr();
-        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         Self {
-            live: stderr.is_terminal() && !quiet && !is_dumb && !terminal::is_taken(),
+            live: !quiet && terminal::can_redraw(),
             quiet,
             has_colors: anstream::AutoStream::choice(&stderr) != anstream::ColorChoice::Never,
             has_unicode: has_unicode(|name| std::env::var(name).ok()),

@@ -1,9 +1,10 @@
 //! A recording that has just been made, and how making it ended.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use holdup_recording::folder::Folder;
-use holdup_recording::{CoverageState, Manifest, Recording};
+use holdup_recording::{Coverage, CoverageState, Manifest, Recorder, Recording, RunState};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -46,6 +47,35 @@ impl Recorded {
             "the recording was cut off: {trouble}; the part in {} is kept, and a verdict covers only that",
             self.recording.dir.display()
         )))
+    }
+}
+
+/// Ends a recording of other tools' figures, which ends with them at `ended_at`, and not now.
+///
+/// # Errors
+/// If the rows or the manifest cannot be written.
+pub fn end_at(
+    recorder: Recorder,
+    manifest: Manifest,
+    state: RunState,
+    ended_at: Option<i64>,
+    dir: &Path,
+) -> Result<(), Failure> {
+    let folder = recorder.folder();
+    let manifest = Manifest { ended_at, ..recorder.finish(manifest, state).map_err(Failure::unusable)? };
+    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+}
+
+/// The coverage of a source that was read from a file: complete unless it `lacks` something.
+pub fn coverage(source: &str, lacks: &[String], reads_total: u64, gaps_total: u64) -> Coverage {
+    Coverage {
+        source: source.to_owned(),
+        state: if lacks.is_empty() { CoverageState::Complete } else { CoverageState::Partial },
+        why: (!lacks.is_empty()).then(|| lacks.join("; ")),
+        enable: None,
+        cpu_ratio: None,
+        reads_total,
+        gaps_total,
     }
 }
 

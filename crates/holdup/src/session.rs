@@ -65,6 +65,26 @@ pub struct Session<'a> {
     pub store: Option<&'a Target>,
 }
 
+impl<'a> Session<'a> {
+    /// A session that samples the sources `watch` every `interval`, without load, objectives and store.
+    pub fn new(name: &'a str, watch: &'a [String], interval: Duration, dir: &'a Path) -> Self {
+        Self {
+            name,
+            scenario: None,
+            watch_for: None,
+            thresholds: Vec::new(),
+            watch,
+            interval,
+            dir,
+            partial: false,
+            slow: None,
+            limits: Limits::default(),
+            recording_id: None,
+            store: None,
+        }
+    }
+}
+
 /// How a load, or watching, ended.
 struct Ending {
     interrupted: bool,

@@ -31,6 +31,7 @@ mod statements;
 pub mod style;
 mod timeline;
 pub mod visible;
+pub mod words;
 
 use self::outlet::Stream;
 use self::style::{AnsiColor, Style};
@@ -59,6 +60,12 @@ pub fn print_on_stderr() {
 /// Whether an output owns a stdout that is a terminal: then nothing may be drawn there.
 pub fn is_taken() -> bool {
     ON_STDERR.load(Ordering::Relaxed) && std::io::stdout().is_terminal()
+}
+
+/// Whether text on stderr can be drawn again: it is a terminal that moves its cursor, and stdout's is free.
+pub fn can_redraw() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    std::io::stderr().is_terminal() && !is_dumb && !is_taken()
 }
 
 /// Whether the printed text goes to a terminal.
@@ -125,8 +132,8 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     let _ = writeln!(out, "{style}{word}{style:#}{culprit}{confidence}");
     wrap(&mut out, "", &d.headline);
     kernel::chain(&mut out, d);
-    if let (Some(complaint), Some(episode)) = (&d.complaint, d.episode) {
-        wrap(&mut out, "", &format!("From {:.0} s to {:.0} s: {complaint}.", episode.from_s, episode.to_s));
+    if let (Some(symptom), Some(episode)) = (&d.symptom, d.episode) {
+        wrap(&mut out, "", &format!("From {:.0} s to {:.0} s: {symptom}.", episode.from_s, episode.to_s));
     }
     if let Some(against) = &d.against {
         wrap(&mut out, "", &format!("It was {}.", against.text));
@@ -160,7 +167,7 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     accounts::accounts(&mut out, d);
     gains::all(&mut out, d);
     // Without a symptom there is nothing to clear causes of.
-    if !d.cleared.is_empty() && (d.complaint.is_some() || d.snapshot.is_some()) {
+    if !d.cleared.is_empty() && (d.symptom.is_some() || d.snapshot.is_some()) {
         let _ = writeln!(out, "\n{BOLD}Cleared{BOLD:#}");
         for cleared in &d.cleared {
             // The last piece of evidence decides; the report has the others.
@@ -171,7 +178,7 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     if !d.not_judged.is_empty() {
         let _ = writeln!(out, "\n{BOLD}Not checked{BOLD:#}");
         for one in &d.not_judged {
-            item(&mut out, one.cause.slug(), &format!("needs {}; turn on: {}", one.missing, one.enable));
+            item(&mut out, one.cause.slug(), &format!("needs {}; turn on: {}", words::told(&one.missing), one.enable));
         }
     }
     kernel::notes(&mut out, &d.notes);
@@ -237,11 +244,22 @@ const CLOSED: &str = "closed model: a slow service gets fewer requests, so respo
 
 /// Writes `text` dimmed, wrapped as [`wrap`] does.
 fn dim(out: &mut String, text: &str) {
+    styled(out, DIM, text);
+}
+
+/// Writes `text` in `style`, wrapped as [`wrap`] does.
+fn styled(out: &mut String, style: Style, text: &str) {
     let mut lines = String::new();
     wrap(&mut lines, "", text);
     for line in lines.lines() {
-        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
+        let _ = writeln!(out, "{style}{line}{style:#}");
     }
+}
+
+/// Writes a command in one line, so that it can be copied, and `behind` it.
+fn command(out: &mut String, lead: &str, command: &str, behind: &str) {
+    let style = AnsiColor::Cyan.on_default();
+    let _ = writeln!(out, "{lead}{style}{}{style:#}{behind}", one_line(command));
 }
 
 fn describe(out: &mut String, finding: &Finding) {
@@ -264,9 +282,8 @@ fn describe(out: &mut String, finding: &Finding) {
     let _ = writeln!(out, "{BOLD}What to do{BOLD:#}{safest}");
     for (i, fix) in finding.fixes.iter().enumerate() {
         wrap(out, &format!("  {}. ", i + 1), &fix.text);
-        if let Some(command) = &fix.command {
-            let command = one_line(command);
-            let _ = writeln!(out, "     {}{command}{:#}", AnsiColor::Cyan.on_default(), AnsiColor::Cyan.on_default());
+        if let Some(text) = &fix.command {
+            command(out, "     ", text, "");
         }
         for (word, text) in [("keep: ", &fix.keep), ("risk: ", &fix.risk)] {
             if let Some(text) = text {
@@ -306,14 +323,14 @@ fn ledger(out: &mut String, d: &Diagnosis) {
 const LEAST_SHARE: f64 = 0.005;
 
 /// A part of the time: its name, milliseconds and share (0-1).
-type TimePart<'d> = (&'d str, f64, f64);
+type TimePart = (String, f64, f64);
 
 /// The ledger of the most frequent operation and its parts, the unexplained one last.
-fn parts_of_time(d: &Diagnosis) -> Option<(&LedgerRow, Vec<TimePart<'_>>)> {
+fn parts_of_time(d: &Diagnosis) -> Option<(&LedgerRow, Vec<TimePart>)> {
     let row = d.ledger.iter().filter(|r| r.band == "all").max_by_key(|r| r.requests)?;
     let owned = row.parts.iter().map(|p| (p.part.as_str(), p.ms));
     let parts = owned.chain([("unexplained", row.residual_ms)]);
-    let parts = parts.map(|(name, ms)| (name, ms, ms / row.response_ms.max(1e-9)));
+    let parts = parts.map(|(name, ms)| (words::part(name), ms, ms / row.response_ms.max(1e-9)));
     Some((row, parts.filter(|(.., share)| share.abs() >= LEAST_SHARE).collect()))
 }
 

@@ -94,7 +94,7 @@ export function Slow({ run, verdict: v, charts, follow }: SlowProps) {
   };
   return (
     <>
-      {v.complaint && <p>{v.episode && <>{when(v.episode)}: </>}{v.complaint}.</p>}
+      {v.symptom && <p>{v.episode && <>{when(v.episode)}: </>}{v.symptom}.</p>}
       {v.episodes.length > 0 && <Episodes episodes={v.episodes} when={when} />}
     </>
   );
@@ -111,7 +111,7 @@ function Episodes({ episodes, when }: { episodes: Episode[]; when(window: Window
               <th scope="row">{when(e)}</th>
               <td class="n">{num(e.requests)}</td>
               <td class="n">{ms(e.response_ms)}</td>
-              <td class="n">{e.calm_ms > 0 ? ms(e.calm_ms) : "–"}</td>
+              <td class="n">{e.baseline_ms > 0 ? ms(e.baseline_ms) : "–"}</td>
               <td>{e.judged ? <b>judged here</b> : ""}</td>
             </tr>
           ))}

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_signals::counters::effect::{Quantity, mean, nothing};
-use holdup_signals::counters::{Frame, Signal};
+use holdup_signals::time::counters::effect::{Quantity, mean, nothing};
+use holdup_signals::time::counters::{Frame, Signal};
 
 /// How every signal changes from normal to episode, in octaves; NaN where it is not known.
 pub fn features(frame: &Frame, episode: &BTreeSet<usize>, normal: &BTreeSet<usize>) -> Vec<f64> {
@@ -20,14 +20,14 @@ pub fn features(frame: &Frame, episode: &BTreeSet<usize>, normal: &BTreeSet<usiz
 }
 
 /// log2 of a signal's mean.
-fn mean_of(over: &[Signal; 1], rows: &holdup_signals::counters::Rows) -> Option<f64> {
+fn mean_of(over: &[Signal; 1], rows: &holdup_signals::time::counters::Rows) -> Option<f64> {
     let signal = Signal::ALL.iter().position(|signal| *signal == over[0])?;
     let quantity = Quantity::sum(over[0].name(), &Signal::ALL[signal..=signal]);
     Some((mean(&quantity, rows)? + nothing(&quantity)).log2())
 }
 
 /// How every signal lies, in octaves over 1; NaN where it is not known.
-pub fn levels(rows: &holdup_signals::counters::Rows) -> Vec<f64> {
+pub fn levels(rows: &holdup_signals::time::counters::Rows) -> Vec<f64> {
     Signal::ALL.iter().map(|signal| mean_of(&[*signal], rows).unwrap_or(f64::NAN)).collect()
 }
 
@@ -68,7 +68,7 @@ fn scales(features: &[Vec<f64>]) -> Vec<f64> {
     (0..features.first().map_or(0, Vec::len))
         .map(|feature| {
             let known: Vec<f64> = features.iter().map(|case| case[feature]).filter(|value| value.is_finite()).collect();
-            let scale = holdup_signals::counters::effect::deviation(&known);
+            let scale = holdup_signals::time::counters::effect::deviation(&known);
             if scale > 0.0 { scale } else { 1.0 }
         })
         .collect()

@@ -1,7 +1,7 @@
 //! What every exam can be asked for.
 
 use clap::Args;
-use holdup_signals::counters::Family;
+use holdup_signals::time::counters::Family;
 
 /// Flags of an exam.
 #[derive(Debug, Clone, Args)]

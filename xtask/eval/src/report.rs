@@ -49,7 +49,7 @@ pub fn moved(all: &mut Value, draws: &[Value]) -> Vec<String> {
         let values: Vec<f64> = draws.iter().filter_map(|draw| draw[key].as_f64()).collect();
         let (low, high) =
             (values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max));
-        let mean = holdup_signals::counters::effect::plain_mean(&values);
+        let mean = holdup_signals::time::counters::effect::plain_mean(&values);
         lines.push(format!("  {key:<20} {low:.3} {mean:.3} {high:.3}"));
         ranges.insert(key.clone(), json!({"lowest": low, "mean": mean, "highest": high}));
     }

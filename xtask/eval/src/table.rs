@@ -120,7 +120,7 @@ impl Table {
 }
 
 /// A column of a set's files that is a signal: its names there (the values are added up), and what makes of its unit ours.
-pub type Mapping = (holdup_signals::counters::Signal, &'static [&'static str], f64);
+pub type Mapping = (holdup_signals::time::counters::Signal, &'static [&'static str], f64);
 
 /// The frame of some rows of a table. Signals whose columns are absent are left out.
 pub fn frame(
@@ -128,8 +128,8 @@ pub fn frame(
     rows: std::ops::Range<usize>,
     mapping: &[Mapping],
     period_s: f64,
-) -> Result<holdup_signals::counters::Frame> {
-    let mut frame = holdup_signals::counters::Frame::new(rows.len(), period_s);
+) -> Result<holdup_signals::time::counters::Frame> {
+    let mut frame = holdup_signals::time::counters::Frame::new(rows.len(), period_s);
     for (signal, names, factor) in mapping {
         let mut sum = vec![0.0; rows.len()];
         let mut known = true;

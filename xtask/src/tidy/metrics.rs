@@ -14,7 +14,7 @@ const WITHOUT: [&str; 2] = ["crates/holdup-lab/", "crates/holdup-import/"];
 /// Texts that are a metric's name by chance: path, and what stands there.
 const OTHER_MEANING: [(&str, &str); 1] = [
     // The name of a signal of counters.
-    ("crates/holdup-signals/src/counters/signal.rs", "tcp_connections"),
+    ("crates/holdup-signals/src/time/counters/signal.rs", "tcp_connections"),
 ];
 
 /// Ends of names that only a metric has.

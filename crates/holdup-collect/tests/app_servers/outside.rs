@@ -3,12 +3,14 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::thread::sleep;
 use std::time::Duration;
 
 use holdup_collect::Collector;
 use holdup_recording::Batch;
+use holdup_testing::{free_port, send};
 
-use super::programs::{Peer, Program, are_here, ask, free_port, get, kill, knock};
+use super::programs::{Peer, are_here, ask, get, knock, launch, wait_for_answer};
 use super::{probed, refused, sum, until, watch};
 
 /// Two workers of two threads each, and room for eight before the door.
@@ -94,8 +96,8 @@ fn whole(command: fn(&Path, u16, &Peer) -> Command, workers: usize) {
     let (folder, port, peer) = (tempfile::tempdir().unwrap(), free_port(), Peer::new());
     let address = format!("server:{port}");
     assert!(refused(&address).to_string().contains("no process listens"));
-    let mut server = Program::start(folder.path(), &mut command(folder.path(), port, &peer));
-    server.wait_for_port(port);
+    let mut server = launch(folder.path(), &mut command(folder.path(), port, &peer));
+    wait_for_answer(&mut server, port);
     let mut source = probed(&address);
     assert_eq!(source.source(), address);
     let own = port.to_string();
@@ -129,8 +131,8 @@ fn whole(command: fn(&Path, u16, &Peer) -> Command, workers: usize) {
     let gone = until(&mut *source, "stop", |batch| batch.events.iter().any(|e| e.kind == "server_stopped"));
     assert_eq!(sum(&gone, "server_processes", on_port), Some(0.0));
     assert_eq!(of(&gone, "tcp_accept_queue_length"), None);
-    let mut server = Program::start(folder.path(), &mut command(folder.path(), port, &peer));
-    server.wait_for_port(port);
+    let mut server = launch(folder.path(), &mut command(folder.path(), port, &peer));
+    wait_for_answer(&mut server, port);
     let back = until(&mut *source, "start", |batch| batch.events.iter().any(|e| e.kind == "server_started"));
     let started = back.events.iter().find(|e| e.kind == "server_started").unwrap();
     assert!(started.labels.contains(&[("port", &own)]), "{started:?}");
@@ -192,7 +194,7 @@ fn in_hand_and_waiting(source: &mut dyn Collector, port: u16, peer: &Peer) {
 fn come_and_gone(source: &mut dyn Collector, port: u16, idle: &Batch, processes: f64) {
     let worker = idle.samples.iter().find(|s| s.metric == "server_sockets" && s.labels.contains(&[("role", "worker")]));
     let pid = worker.and_then(|s| s.labels.get("pid").map(str::to_owned)).unwrap();
-    kill(pid.parse().unwrap());
+    send(pid.parse().unwrap(), libc::SIGKILL);
     let changed = until(source, "another worker", |batch| {
         ["worker_exited", "worker_started"].iter().all(|kind| batch.events.iter().any(|e| e.kind == *kind))
             && sum(batch, "server_processes", &[]) == Some(processes)
@@ -241,8 +243,8 @@ fn a_child_that_is_handed_connections() {
     }
     let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
     let mut command = Command::new("python3");
-    let mut server = Program::start(folder.path(), command.args(["-c", HANDS_ON, &port.to_string()]));
-    server.wait_for_port(port);
+    let mut server = launch(folder.path(), command.args(["-c", HANDS_ON, &port.to_string()]));
+    wait_for_answer(&mut server, port);
     let mut source = probed(&format!("server:{port}"));
     let worker: &[(&str, &str)] = &[("role", "worker")];
     let parent = server.pid().to_string();
@@ -266,8 +268,9 @@ fn in_a_network_of_its_own() {
     std::fs::write(folder.path().join("app.py"), WSGI).unwrap();
     let script = format!("ip link set lo up && exec gunicorn --workers 2 --backlog 8 --bind 127.0.0.1:{port} app:app");
     let mut command = Command::new("unshare");
-    let mut server = Program::start(folder.path(), command.args(["-n", "sh", "-c", &script]));
-    if server.ended_within(Duration::from_millis(300)) {
+    let mut server = launch(folder.path(), command.args(["-n", "sh", "-c", &script]));
+    sleep(Duration::from_millis(300));
+    if server.has_ended() {
         eprintln!("skipped: no network can be made here: {}", server.log());
         return;
     }
@@ -296,8 +299,8 @@ fn without_the_right_to_look_into_others() {
         return;
     }
     let (folder, port, peer) = (tempfile::tempdir().unwrap(), free_port(), Peer::new());
-    let mut server = Program::start(folder.path(), &mut gunicorn(folder.path(), port, &peer));
-    server.wait_for_port(port);
+    let mut server = launch(folder.path(), &mut gunicorn(folder.path(), port, &peer));
+    wait_for_answer(&mut server, port);
     let others = std::thread::spawn(move || {
         let nobody: libc::c_long = 65_534;
         // SAFETY: plain numbers; the call itself, unlike its wrapper, changes the calling thread alone.

@@ -7,8 +7,9 @@ use std::process::Command;
 
 use holdup_collect::ProbeError;
 use holdup_recording::Batch;
+use holdup_testing::free_port;
 
-use super::programs::{Program, are_here, free_port};
+use super::programs::{are_here, launch};
 use super::{probed, refused, sum, until};
 
 /// PHP-FPM by the name that it has here, with its version.
@@ -41,7 +42,7 @@ fn a_pool_that_is_full() {
     std::fs::write(folder.path().join("fpm.conf"), configuration(folder.path(), port, page)).unwrap();
     let mut command = Command::new(program);
     command.args(["--nodaemonize", "--fpm-config"]).arg(folder.path().join("fpm.conf"));
-    let mut server = Program::start(folder.path(), &mut command);
+    let mut server = launch(folder.path(), &mut command);
     server.wait("socket", || TcpStream::connect(("127.0.0.1", page)).is_ok());
 
     let mut source = probed(&format!("php-fpm:127.0.0.1:{page}?status=/fpm-status"));

@@ -1,92 +1,30 @@
 //! Starts servers and ends them, a whole process group each; clients that ask and wait; a peer that answers when it is told to.
 
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::{JoinHandle, sleep, spawn};
-use std::time::{Duration, Instant};
+use std::thread::{JoinHandle, spawn};
+use std::time::Duration;
+
+use holdup_testing::Process;
 
 use super::PATIENCE;
 
 /// Whether all of `programs` are here; says so if not.
 pub fn are_here(programs: &[&str]) -> bool {
-    let folders = ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/bin", "/sbin"];
-    for program in programs {
-        if !folders.iter().any(|folder| Path::new(folder).join(program).exists()) {
-            assert!(std::env::var_os("CI").is_none(), "{program} is not installed: cargo xtask setup");
-            eprintln!("skipped: {program} is not installed (cargo xtask setup installs it)");
-            return false;
-        }
-    }
-    true
+    programs.iter().all(|name| holdup_testing::program(name, name).is_some())
 }
 
-pub fn free_port() -> u16 {
-    holdup_lab::ports::free().unwrap()
+/// Starts a server of this test in `folder`; its process group ends with it.
+pub fn launch(folder: &Path, command: &mut Command) -> Process {
+    Process::start_group(command.current_dir(folder), &folder.join("log"))
 }
 
-/// A server of this test: its process group ends with it.
-pub struct Program {
-    child: Child,
-    log: std::path::PathBuf,
-}
-
-impl Program {
-    /// Starts it in `folder`, where its output is `log`.
-    pub fn start(folder: &Path, command: &mut Command) -> Self {
-        let log = folder.join("log");
-        let file = File::options().create(true).append(true).open(&log).unwrap();
-        let errors = file.try_clone().unwrap();
-        let child =
-            command.current_dir(folder).stdin(Stdio::null()).stdout(file).stderr(errors).process_group(0).spawn();
-        Self { child: child.unwrap(), log }
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// Waits until `is_so`.
-    pub fn wait(&mut self, what: &str, is_so: impl Fn() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !is_so() {
-            assert!(self.child.try_wait().unwrap().is_none(), "it has ended: {}", self.log());
-            assert!(Instant::now() < deadline, "no {what}: {}", self.log());
-            sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// Whether it ends by itself within this time.
-    pub fn ended_within(&mut self, time: Duration) -> bool {
-        sleep(time);
-        self.child.try_wait().unwrap().is_some()
-    }
-
-    pub fn wait_for_port(&mut self, port: u16) {
-        self.wait("answer", || get(port, "/").is_some_and(|answer| answer.contains("fine")));
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // SAFETY: plain numbers; the group is that of our own child.
-        unsafe { libc::kill(-(self.child.id() as i32), libc::SIGKILL) };
-        let _ = self.child.wait();
-    }
-}
-
-/// Ends one process of a server of this test.
-pub fn kill(pid: u32) {
-    // SAFETY: plain numbers.
-    assert_eq!(unsafe { libc::kill(pid as i32, libc::SIGKILL) }, 0);
+/// Waits until it answers.
+pub fn wait_for_answer(server: &mut Process, port: u16) {
+    server.wait("answer", || get(port, "/").is_some_and(|answer| answer.contains("fine")));
 }
 
 /// The answer to one request; none if there is none.

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use holdup_collect::Collector;
 use holdup_recording::Batch;
+use holdup_testing::{Nginx, Process, free_port};
 
-use super::programs::{Program, are_here, free_port};
+use super::programs::{are_here, launch, wait_for_answer};
 use super::{probed, refused, sum, until, watch};
 
 /// How long the backend has each request.
@@ -69,7 +70,7 @@ fn documented_log() -> String {
 }
 
 /// HAProxy in `folder`, with two slots for `backend`. Its log is the file `log`.
-fn haproxy(folder: &Path, backend: u16) -> (Program, u16, u16) {
+fn haproxy(folder: &Path, backend: u16) -> (Process, u16, u16) {
     let (port, stats) = (free_port(), free_port());
     let options = format!(
         "global\n  maxconn 200\n  stats socket {}/stats.sock level user\n  stats socket ipv4@127.0.0.1:{stats} level user\n\
@@ -80,8 +81,8 @@ fn haproxy(folder: &Path, backend: u16) -> (Program, u16, u16) {
         documented_log()
     );
     fs::write(folder.join("options"), options).unwrap();
-    let mut server = Program::start(folder, Command::new("haproxy").args(["-db", "-f", "options"]));
-    server.wait_for_port(port);
+    let mut server = launch(folder, Command::new("haproxy").args(["-db", "-f", "options"]));
+    wait_for_answer(&mut server, port);
     (server, port, stats)
 }
 
@@ -197,30 +198,17 @@ fn haproxy_over_a_unix_socket_and_what_is_none() {
 
 #[test]
 fn connections_and_requests_of_nginx() {
-    if !are_here(&["nginx"]) {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
     let (port, backend) = (free_port(), Backend::start().port);
-    let options = format!(
-        "worker_processes 1; daemon off; master_process off; pid nginx.pid; error_log error.log;
-         events {{ worker_connections 64; }}
-         http {{
-           access_log off;
-           client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;
-           server {{
-             listen 127.0.0.1:{port};
-             location = /status {{ stub_status; }}
-             location = /closed {{ return 403; }}
-             location / {{ proxy_pass http://127.0.0.1:{backend}; }}
-           }}
+    let http = format!(
+        "access_log off;
+         server {{
+           listen 127.0.0.1:{port};
+           location = /status {{ stub_status; }}
+           location = /closed {{ return 403; }}
+           location / {{ proxy_pass http://127.0.0.1:{backend}; }}
          }}"
     );
-    fs::write(folder.path().join("options"), options).unwrap();
-    let prefix = folder.path().display().to_string();
-    let mut command = Command::new("nginx");
-    let mut server = Program::start(folder.path(), command.args(["-e", "error.log", "-c", "options", "-p", &prefix]));
-    server.wait_for_port(port);
+    let Some(_nginx) = Nginx::start(tempfile::tempdir().unwrap(), 64, &http, port) else { return };
     let mut source = probed(&format!("nginx:http://127.0.0.1:{port}/status"));
     let before = sampled(&mut *source);
     let mut busiest = 0.0_f64;

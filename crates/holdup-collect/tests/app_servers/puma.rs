@@ -4,8 +4,9 @@ use std::process::Command;
 
 use holdup_collect::ProbeError;
 use holdup_recording::Batch;
+use holdup_testing::{Process, free_port};
 
-use super::programs::{Peer, Program, are_here, ask, free_port};
+use super::programs::{Peer, are_here, ask, launch, wait_for_answer};
 use super::{outside, probed, refused, sum, until};
 
 const TOKEN: &str = "s3cr3t-canary";
@@ -56,15 +57,15 @@ fn a_cluster_over_a_unix_socket() {
     assert_eq!(full(&address, port, &peer, 2), format!("puma:unix:{}", socket.display()));
 }
 
-fn start(mode: &[&str], control: &str) -> (tempfile::TempDir, Program, u16, Peer) {
+fn start(mode: &[&str], control: &str) -> (tempfile::TempDir, Process, u16, Peer) {
     let (folder, port, peer) = (tempfile::tempdir().unwrap(), free_port(), Peer::new());
     std::fs::write(folder.path().join("config.ru"), outside::RACK).unwrap();
     let mut command = Command::new("puma");
     let bind = format!("tcp://127.0.0.1:{port}");
     command.args(["--quiet", "--threads", "2:2", "--environment", "none", "--bind", &bind]).args(mode);
     command.args(["--control-url", control, "--control-token", TOKEN]).env("PEER", peer.port.to_string());
-    let mut server = Program::start(folder.path(), &mut command);
-    server.wait_for_port(port);
+    let mut server = launch(folder.path(), &mut command);
+    wait_for_answer(&mut server, port);
     (folder, server, port, peer)
 }
 

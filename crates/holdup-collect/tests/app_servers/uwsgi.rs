@@ -4,8 +4,9 @@ use std::process::Command;
 
 use holdup_collect::ProbeError;
 use holdup_recording::Batch;
+use holdup_testing::{Process, free_port};
 
-use super::programs::{Peer, Program, are_here, ask, free_port};
+use super::programs::{Peer, are_here, ask, launch, wait_for_answer};
 use super::{outside, probed, refused, sum, until, watch};
 
 #[test]
@@ -57,15 +58,15 @@ fn over_a_unix_socket() {
 }
 
 /// With its stats server at `stats`, once that is there.
-fn start(stats: &str) -> (tempfile::TempDir, Program, u16, Peer) {
+fn start(stats: &str) -> (tempfile::TempDir, Process, u16, Peer) {
     let (folder, port, peer) = (tempfile::tempdir().unwrap(), free_port(), Peer::new());
     std::fs::write(folder.path().join("app.py"), outside::WSGI).unwrap();
     let mut command = Command::new("uwsgi");
     command.args(["--plugin", "python3", "--http-socket", &format!("127.0.0.1:{port}"), "--wsgi-file", "app.py"]);
     command.args(["--callable", "app", "--master", "--processes", "2", "--threads", "2", "--listen", "8"]);
     command.args(["--stats", stats]).env("PEER", peer.port.to_string());
-    let mut server = Program::start(folder.path(), &mut command);
-    server.wait_for_port(port);
+    let mut server = launch(folder.path(), &mut command);
+    wait_for_answer(&mut server, port);
     let address = format!("uwsgi:{}{stats}", if stats.starts_with('/') { "unix:" } else { "" });
     server.wait("stats", || watch(&address).probe().is_ok());
     (folder, server, port, peer)

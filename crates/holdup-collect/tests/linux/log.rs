@@ -4,13 +4,13 @@ use std::fs::{self, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use holdup_collect::watch::{Options, collector};
 use holdup_collect::{Collector, ProbeError};
 use holdup_recording::rows::Span;
 use holdup_recording::{Batch, CoverageState};
+use holdup_testing::{Nginx, free_port};
 
 use crate::value;
 
@@ -80,15 +80,6 @@ fn a_log_that_says_too_little_is_told_beforehand() {
     assert!(collector("log:/a?x=1", &Options::default()).is_err());
 }
 
-struct Nginx(Child);
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The formats as the documentation has them.
 fn documented_formats() -> String {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/logs.md")).unwrap();
@@ -98,58 +89,28 @@ fn documented_formats() -> String {
 
 #[test]
 fn a_real_nginx_in_both_forms() {
-    let found = ["nginx", "/usr/sbin/nginx"]
-        .into_iter()
-        .find(|program| Command::new(program).arg("-v").stderr(Stdio::null()).status().is_ok_and(|s| s.success()));
-    let Some(program) = found else {
-        let way_out = "nginx is missing; install with: sudo apt-get install nginx-light";
-        assert!(std::env::var_os("CI").is_none(), "{way_out}");
-        eprintln!("skipped: {way_out}");
-        return;
-    };
-    let dir = tempfile::tempdir().unwrap();
-    let free = || holdup_lab::ports::free().unwrap();
-    let (port, behind) = (free(), free());
-    let configuration = format!(
-        "worker_processes 1; daemon off; master_process off; pid nginx.pid; error_log error.log;
-         events {{ worker_connections 64; }}
-         http {{
-           {}
-           client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;
-           server {{ listen 127.0.0.1:{behind}; access_log off; location / {{ return 200 ok; }} }}
-           server {{
-             listen 127.0.0.1:{port};
-             access_log json.log holdup_json; access_log pairs.log holdup_pairs;
-             location / {{ proxy_pass http://127.0.0.1:{behind}; }}
-           }}
+    let (port, behind) = (free_port(), free_port());
+    let http = format!(
+        "{}
+         server {{ listen 127.0.0.1:{behind}; access_log off; location / {{ return 200 ok; }} }}
+         server {{
+           listen 127.0.0.1:{port};
+           access_log json.log holdup_json; access_log pairs.log holdup_pairs;
+           location / {{ proxy_pass http://127.0.0.1:{behind}; }}
          }}",
         documented_formats()
     );
-    fs::write(dir.path().join("nginx.conf"), configuration).unwrap();
-    let _nginx = Nginx(
-        Command::new(program)
-            .args(["-e", "error.log", "-c", "nginx.conf", "-p"])
-            .arg(dir.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap(),
-    );
+    let Some(nginx) = Nginx::start(tempfile::tempdir().unwrap(), 64, &http, port) else { return };
     let until = Instant::now() + Duration::from_secs(60);
-    let ask = |head: &str| loop {
-        if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) {
-            stream.write_all(head.as_bytes()).unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            assert!(answer.contains("200 OK"), "{answer}");
-            return;
-        }
-        assert!(Instant::now() < until, "nginx does not answer");
-        std::thread::sleep(Duration::from_millis(20));
+    let ask = |head: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("200 OK"), "{answer}");
     };
     ask("GET /first HTTP/1.0\r\n\r\n");
-    let mut logs = ["json.log", "pairs.log"].map(|name| watch(&dir.path().join(name), ""));
+    let mut logs = ["json.log", "pairs.log"].map(|name| watch(&nginx.folder().join(name), ""));
     for log in &mut logs {
         log.probe().unwrap();
     }

@@ -105,7 +105,7 @@ fn every_way_to_fail_has_its_name() {
     let bad = failure(&format!("probe:http://127.0.0.1:{}/?every=10ms&timeout=60s", answers(&[BAD])));
     assert_eq!((label(&bad, "reason"), label(&bad, "status")), ("status", "500"));
 
-    let free = holdup_lab::ports::free().unwrap();
+    let free = holdup_testing::free_port();
     for scheme in ["http", "tcp"] {
         let refused = failure(&format!("probe:{scheme}://127.0.0.1:{free}?every=10ms&timeout=60s"));
         assert_eq!(label(&refused, "reason"), "refused");

@@ -71,7 +71,7 @@ fn a_password_is_sent_and_shown_nowhere() {
 
 #[test]
 fn what_can_not_be_used_says_why() {
-    let closed = holdup_lab::ports::free().unwrap();
+    let closed = holdup_testing::free_port();
     let html = server(|_| ok("text/html", "<html>\n</html>\n"));
     let empty = server(|_| ok("text/plain", ""));
     let missing = server(|_| "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n".to_owned());

@@ -2,8 +2,6 @@
 //! shows is recorded, and what it lacks is in the coverage. Where it cannot be built the tests say so and
 //! pass, unless `CI` is set.
 
-mod server;
-
 use std::time::{Duration, Instant};
 
 use holdup_collect::watch::{Options, collector};
@@ -12,7 +10,7 @@ use holdup_mongodb::Writer;
 use holdup_recording::metrics::{Metric, mongodb as metric};
 use holdup_recording::{Batch, Coverage, CoverageState};
 
-use self::server::{CANARY, Server};
+use holdup_testing::ferretdb::{CANARY, Server};
 
 /// For whatever only has to happen at some time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -108,7 +106,7 @@ fn accounts_that_are_wrong_or_missing() {
         assert!(enable.is_some_and(|grant| grant.contains("clusterMonitor")), "{coverage:?}");
     }
     some.settings(&mut Batch::default()).unwrap();
-    let nothing = watch(&format!("mongodb://127.0.0.1:{}", holdup_lab::ports::free().unwrap())).probe().unwrap_err();
+    let nothing = watch(&format!("mongodb://127.0.0.1:{}", holdup_testing::free_port())).probe().unwrap_err();
     assert!(matches!(nothing, ProbeError::Unreachable { .. }), "{nothing:?}");
 }
 

@@ -14,12 +14,13 @@ const NOWHERE: &str = "ffffffffffffffffffffffffffffffff";
 
 #[test]
 fn what_a_real_mariadb_shows_in_depth() {
-    let Some((mut command, dir)) = mariadb() else { return };
-    command.arg("--performance-schema=ON");
-    command.arg("--performance-schema-consumer-events-statements-current=ON");
-    command.arg("--performance-schema-consumer-events-statements-history=ON");
-    command.arg("--performance-schema-consumer-events-statements-history-long=ON");
-    let server = Server::start(command, dir);
+    let settings = [
+        "--performance-schema=ON",
+        "--performance-schema-consumer-events-statements-current=ON",
+        "--performance-schema-consumer-events-statements-history=ON",
+        "--performance-schema-consumer-events-statements-history-long=ON",
+    ];
+    let Some(server) = mariadb(&settings) else { return };
     what_is_off_is_said_and_can_be_switched_on(&server);
     slow_requests(&server);
     prepared(&server);

@@ -95,14 +95,12 @@ const HISTORY: &[&str] = &[
 
 #[test]
 fn nobodys_statement_runs_as_holdup_on_mariadb() {
-    let Some((mut command, dir)) = mariadb() else { return };
-    command.args(["--performance-schema=ON"]).args(HISTORY);
-    nobodys_statement_runs(&Server::start(command, dir));
+    let Some(server) = mariadb(&[&["--performance-schema=ON"], HISTORY].concat()) else { return };
+    nobodys_statement_runs(&server);
 }
 
 #[test]
 fn nobodys_statement_runs_as_holdup_on_mysql_5_6() {
-    let Some((mut command, dir)) = mysql_5_6() else { return };
-    command.args(HISTORY);
-    nobodys_statement_runs(&Server::start(command, dir));
+    let Some(server) = mysql_5_6(HISTORY) else { return };
+    nobodys_statement_runs(&server);
 }

@@ -5,6 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use holdup_recording::Batch;
+use holdup_testing::free_port;
 
 use crate::raw::Raw;
 use crate::server::{Server, mariadb};
@@ -36,14 +37,21 @@ fn a_sample_of_ten_thousand_sessions_and_a_million_digests() {
         eprintln!("skipped: this account may open fewer than {} files", SESSIONS + 1_000);
         return;
     }
-    let Some((mut command, dir)) = mariadb() else { return };
-    command.args(["--thread-handling=pool-of-threads", "--performance-schema=ON", "--max-connections=10100"]);
-    command.args(["--performance-schema-digests-size=1048576", "--performance-schema-max-digest-length=256"]);
-    command.args(["--performance-schema-max-thread-instances=11000", "--extra-max-connections=4"]);
-    command.arg(format!("--extra-port={}", holdup_lab::ports::free().unwrap()));
-    command.args(["--performance-schema-consumer-events-statements-current=ON", "--open-files-limit=20000"]);
-    command.arg("--performance-schema-consumer-events-statements-history-long=ON");
-    let server = Server::start(command, dir);
+    let extra_port = format!("--extra-port={}", free_port());
+    let settings = [
+        "--thread-handling=pool-of-threads",
+        "--performance-schema=ON",
+        "--max-connections=10100",
+        "--performance-schema-digests-size=1048576",
+        "--performance-schema-max-digest-length=256",
+        "--performance-schema-max-thread-instances=11000",
+        "--extra-max-connections=4",
+        &extra_port,
+        "--performance-schema-consumer-events-statements-current=ON",
+        "--open-files-limit=20000",
+        "--performance-schema-consumer-events-statements-history-long=ON",
+    ];
+    let Some(server) = mariadb(&settings) else { return };
     run_statements(&server);
     let sessions: Vec<UnixStream> = (0..SESSIONS).map(|_| Raw::connect(&server, 8).into_stream()).collect();
     let mut root = server.root().unwrap();

@@ -8,14 +8,14 @@ use crate::server::{Server, mariadb};
 
 #[test]
 fn comments_end_where_mariadb_ends_them() {
-    let Some((command, dir)) = mariadb() else { return };
-    same(&Server::start(command, dir));
+    let Some(server) = mariadb(&[]) else { return };
+    same(&server);
 }
 
 #[test]
 fn comments_end_where_mysql_5_6_ends_them() {
-    let Some((command, dir)) = mysql_5_6() else { return };
-    same(&Server::start(command, dir));
+    let Some(server) = mysql_5_6(&[]) else { return };
+    same(&server);
 }
 
 fn same(server: &Server) {

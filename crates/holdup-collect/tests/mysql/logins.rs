@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use holdup_collect::ProbeError;
 use holdup_collect::watch::{Options, collector};
 
-use crate::server::{Server, mariadb};
+use crate::server::mariadb;
 
 /// The password of the accounts here: it must not come out.
 const PASSWORD: &str = "login-canary";
@@ -157,9 +157,7 @@ fn an_encrypted_login_in_drops_is_given_up() {
 
 #[test]
 fn an_account_of_mariadbs_ed25519_is_watched() {
-    let Some((mut command, dir)) = mariadb() else { return };
-    command.arg("--plugin-load-add=auth_ed25519");
-    let server = Server::start(command, dir);
+    let Some(server) = mariadb(&["--plugin-load-add=auth_ed25519"]) else { return };
     let mut root = server.root().unwrap();
     for statement in [
         format!("CREATE USER 'signer'@'127.0.0.1' IDENTIFIED VIA ed25519 USING PASSWORD('{PASSWORD}')"),

@@ -14,5 +14,3 @@ mod raw;
 mod server;
 mod sick;
 mod slow_log;
-#[path = "../../../holdup-protocol/tests/real/template.rs"]
-mod template;

@@ -3,7 +3,6 @@
 
 mod pooled;
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
@@ -12,8 +11,9 @@ use holdup_collect::watch::{Options, collector};
 use holdup_collect::{Collector, ProbeError};
 use holdup_recording::rows::Session;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
+use holdup_testing::free_port;
 
-use self::pooled::{MARIADBD, MariaDb, free_port};
+use self::pooled::MariaDb;
 use crate::client::Conn;
 
 const PASSWORD: &str = "s3cr3t-canary";
@@ -65,12 +65,7 @@ fn refusal(collector: &mut Box<dyn Collector>) -> (ProbeError, String) {
 
 #[test]
 fn a_real_mariadb() {
-    if !Path::new(MARIADBD).exists() {
-        assert!(std::env::var_os("CI").is_none(), "{MARIADBD} is not installed (apt-get install mariadb-server)");
-        eprintln!("skipped: {MARIADBD} is not installed (apt-get install mariadb-server)");
-        return;
-    }
-    let mut server = MariaDb::new();
+    let Some(mut server) = MariaDb::start() else { return };
     refusals(&server);
     let mut watcher = server.watch("watcher", PASSWORD, "", false);
     let coverage = watcher.probe().unwrap();
@@ -110,7 +105,7 @@ fn a_real_mariadb() {
 
 /// With a certificate of its own authority: refused by who wants to verify it against another, taken by who knows it.
 fn encrypted(server: &mut MariaDb) {
-    let dir = server.dir.path().to_owned();
+    let dir = server.folder().to_owned();
     let path = |name: &str| dir.join(name).display().to_string();
     let (key, certificate) = (path("key.pem"), path("cert.pem"));
     let openssl = |arguments: &[&str]| {

@@ -1,46 +1,32 @@
 //! On MySQL 5.6.24, the server of the lab `uninterruptible-mysql56`, fetched as that lab does: what has other names there, or is
 //! only in InnoDB's own text.
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use holdup_collect::slow::SlowRequests;
 use holdup_collect::watch::{Options, collector};
 use holdup_recording::{Batch, CoverageState, clock};
+use holdup_testing::MariaDb;
 
 use crate::server::{CANARY, Server, id, part, sample_until, session, value};
 
 const TRACE: &str = "00f067aa0ba902b700f067aa0ba902b7";
 
-/// The server with an empty data folder; none where it is not to be had, which without `CI` is no failure.
-pub fn mysql_5_6() -> Option<(Command, tempfile::TempDir)> {
-    let kit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs/kit/mysql56.sh");
-    let run = |arguments: &[&str]| Command::new("sh").arg(&kit).args(arguments).output().unwrap();
-    let fetched = run(&["fetch"]);
-    if !fetched.status.success() {
-        let why = String::from_utf8_lossy(&fetched.stderr).trim().to_owned();
-        assert!(std::env::var_os("CI").is_none(), "{why}");
-        eprintln!("skipped: {why}");
-        return None;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let made = run(&["init", &dir.path().join("data").display().to_string()]);
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let mut command = Command::new("sh");
-    command.arg(&kit).args(["serve", "--no-defaults", "--performance-schema=ON", "--innodb-log-file-size=8M"]);
-    Some((command, dir))
+/// The server with further settings; none where it is not to be had, which without `CI` is no failure.
+pub fn mysql_5_6(settings: &[&str]) -> Option<Server> {
+    let own = ["--performance-schema=ON", "--innodb-log-file-size=8M"];
+    Some(Server::start(MariaDb::mysql_5_6()?, &[&own, settings].concat()))
 }
 
-/// The same with all of its statement history, started.
+/// The same with all of its statement history.
 fn server() -> Option<Server> {
-    let (mut command, dir) = mysql_5_6()?;
-    command.args(["--performance-schema-consumer-events-statements-history-long=ON"]);
-    command.args(["--performance-schema-consumer-events-statements-history=ON"]);
-    command.args(["--performance-schema-consumer-events-stages-current=ON"]);
-    command.args(["--performance-schema-consumer-events-stages-history-long=ON"]);
-    command.args(["--performance-schema-instrument=stage/sql/%=ON"]);
-    Some(Server::start(command, dir))
+    mysql_5_6(&[
+        "--performance-schema-consumer-events-statements-history-long=ON",
+        "--performance-schema-consumer-events-statements-history=ON",
+        "--performance-schema-consumer-events-stages-current=ON",
+        "--performance-schema-consumer-events-stages-history-long=ON",
+        "--performance-schema-instrument=stage/sql/%=ON",
+    ])
 }
 
 #[test]

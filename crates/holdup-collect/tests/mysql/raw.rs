@@ -13,7 +13,7 @@ pub struct Raw(UnixStream);
 impl Raw {
     /// In the character set of this number: 8 is latin1, 33 is utf8.
     pub fn connect(server: &Server, character_set: u8) -> Self {
-        let mut raw = Self(UnixStream::connect(server.dir.path().join("socket")).unwrap());
+        let mut raw = Self(UnixStream::connect(server.socket()).unwrap());
         raw.packet();
         let mut login = CAPABILITIES.to_le_bytes().to_vec();
         login.extend(0x100_0000_u32.to_le_bytes());

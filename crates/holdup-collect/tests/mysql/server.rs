@@ -1,7 +1,6 @@
 //! A server of a test's own, and what is asked of the collector again and again.
 
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::ops::{Deref, DerefMut};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -10,9 +9,9 @@ use holdup_collect::slow::SlowRequests;
 use holdup_collect::watch::{Options, collector};
 use holdup_recording::rows::Session;
 use holdup_recording::{Batch, Coverage};
+use holdup_testing::MariaDb;
 
 use crate::client::{Conn, Refused};
-use crate::template;
 
 /// In every literal, and nowhere else: it must not come out.
 pub const CANARY: &str = "literal-canary";
@@ -28,65 +27,47 @@ pub const SETUP: &[&str] = &[
     "GRANT USAGE ON *.* TO 'poor'@'127.0.0.1' IDENTIFIED BY 'poor'",
 ];
 
-/// A server that is killed when it is dropped.
-pub struct Server {
-    process: Child,
-    pub port: u16,
-    pub dir: tempfile::TempDir,
+/// A server with what [`SETUP`] makes.
+pub struct Server(MariaDb);
+
+impl Deref for Server {
+    type Target = MariaDb;
+    fn deref(&self) -> &MariaDb {
+        &self.0
+    }
+}
+
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut MariaDb {
+        &mut self.0
+    }
+}
+
+/// MariaDB with these settings; none where it is not installed, which without `CI` is no failure.
+pub fn mariadb(settings: &[&str]) -> Option<Server> {
+    Some(Server::start(MariaDb::new()?, settings))
 }
 
 impl Server {
-    /// Starts `command`, whose data is in `dir` already, and waits for it.
-    pub fn start(command: Command, dir: tempfile::TempDir) -> Self {
-        let port = holdup_lab::ports::free().unwrap();
-        let server = Self { process: spawn(command, &dir, port), port, dir };
-        server.wait();
-        let mut root = server.root().unwrap();
-        for statement in SETUP {
-            root.query_drop(statement).unwrap();
-        }
-        server
-    }
-
-    fn wait(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while self.root().is_err() {
-            let log = || std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
-            assert!(Instant::now() < deadline, "the server does not come up: {}", log());
-            sleep(Duration::from_millis(100));
-        }
+    /// Starts `server` with these settings.
+    pub fn start(server: MariaDb, settings: &[&str]) -> Self {
+        let server = server.with(settings.iter().copied()).start();
+        server.run(&SETUP.join(";"));
+        Self(server)
     }
 
     /// User and system time that it has used.
     pub fn cpu_time(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process().pid())).unwrap();
         let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
         // Fields 14 and 15 of proc(5), counted from the third; a hundred ticks are a second.
         let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
         Duration::from_millis(ticks * 10)
     }
 
-    /// Sends it a signal.
-    pub fn signal(&self, signal: i32) {
-        // SAFETY: the process is our own child, which has not been waited for.
-        unsafe { libc::kill(i32::try_from(self.process.id()).unwrap(), signal) };
-    }
-
-    /// Ends it as `kill -9` does.
-    pub fn kill(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-
-    /// Starts a killed one again, by `command` on the same data and port.
-    pub fn again(&mut self, command: Command) {
-        self.process = spawn(command, &self.dir, self.port);
-        self.wait();
-    }
-
     /// As root over the socket, who needs no password there.
     pub fn root(&self) -> Result<Conn, Refused> {
-        Conn::root(&self.dir.path().join("socket"))
+        Conn::root(&self.socket())
     }
 
     pub fn client(&self) -> Conn {
@@ -94,7 +75,7 @@ impl Server {
     }
 
     pub fn address(&self, user: &str) -> String {
-        format!("mysql://{user}:{user}@127.0.0.1:{}", self.port)
+        self.0.address(user, user)
     }
 
     /// The collector, and what it says it can see.
@@ -104,67 +85,6 @@ impl Server {
         let coverage = watcher.probe().unwrap();
         (watcher, coverage)
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-fn spawn(mut command: Command, dir: &tempfile::TempDir, port: u16) -> Child {
-    let log = std::fs::File::create(dir.path().join("log")).unwrap();
-    command
-        .arg("--bind-address=127.0.0.1")
-        .arg(format!("--port={port}"))
-        .arg(format!("--datadir={}", dir.path().join("data").display()))
-        .arg(format!("--socket={}", dir.path().join("socket").display()))
-        .arg(format!("--pid-file={}", dir.path().join("pid").display()))
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .spawn()
-        .unwrap()
-}
-
-const MARIADBD: &str = "/usr/sbin/mariadbd";
-const INSTALL: &str = "/usr/bin/mariadb-install-db";
-
-/// MariaDB with an empty data folder; none where it is not installed, which without `CI` is no failure.
-pub fn mariadb() -> Option<(Command, tempfile::TempDir)> {
-    if !Path::new(MARIADBD).exists() {
-        assert!(std::env::var_os("CI").is_none(), "{MARIADBD} is not installed (apt-get install mariadb-server)");
-        eprintln!("skipped: {MARIADBD} is not installed (apt-get install mariadb-server)");
-        return None;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    // A server that starts removes what it takes for its left-overs there: each has its own.
-    let data = dir.path().join("data");
-    template::fill(&data, Path::new(MARIADBD), || {
-        let made = Command::new(INSTALL)
-            .env("TMPDIR", dir.path())
-            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
-            .arg(format!("--datadir={}", data.display()))
-            .args(as_root())
-            .output()
-            .unwrap();
-        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(made.status.success(), "{} {} {}", made.status, words(&made.stdout), words(&made.stderr));
-    });
-    let command = mariadbd(dir.path());
-    Some((command, dir))
-}
-
-/// The server whose folder is `dir`.
-pub fn mariadbd(dir: &Path) -> Command {
-    let mut command = Command::new(MARIADBD);
-    command.arg("--no-defaults").env("TMPDIR", dir).args(as_root());
-    command
-}
-
-fn as_root() -> &'static [&'static str] {
-    // SAFETY: it reads the process's own user id and cannot fail.
-    if unsafe { libc::geteuid() } == 0 { &["--user=root"] } else { &[] }
 }
 
 /// Adds samples to `batch` until `found` says that it is all there, for at most two minutes.

@@ -12,7 +12,14 @@ use holdup_recording::Batch;
 
 use crate::client::Conn;
 use crate::raw::Raw;
-use crate::server::{Server, mariadb, mariadbd};
+use crate::server::{Server, mariadb};
+
+/// What lets holdup see the statements that have run.
+const HISTORY: &[&str] = &[
+    "--performance-schema=ON",
+    "--performance-schema-consumer-events-statements-current=ON",
+    "--performance-schema-consumer-events-statements-history-long=ON",
+];
 
 /// Most connections of one source.
 const CONNECTIONS_MAX: usize = 2;
@@ -79,10 +86,7 @@ fn of_watcher(server: &Server) -> usize {
 
 #[test]
 fn a_server_that_hangs_gets_two_connections_and_no_more() {
-    let Some((mut command, dir)) = mariadb() else { return };
-    command.args(["--performance-schema=ON", "--performance-schema-consumer-events-statements-current=ON"]);
-    command.arg("--performance-schema-consumer-events-statements-history-long=ON");
-    let server = Server::start(command, dir);
+    let Some(server) = mariadb(HISTORY) else { return };
     // With the connection that waits for slow requests, and without.
     for slow in [None, Some(SlowRequests::new(Duration::from_millis(500)))] {
         let (mut watcher, _) = server.watch(slow.clone());
@@ -112,8 +116,7 @@ fn a_server_that_hangs_gets_two_connections_and_no_more() {
 
 #[test]
 fn what_accepts_and_never_speaks_gets_two_connections_and_no_more() {
-    let Some((command, dir)) = mariadb() else { return };
-    let mut server = Server::start(command, dir);
+    let Some(mut server) = mariadb(&[]) else { return };
     let (mut watcher, _) = server.watch(None);
     watcher.sample(&mut Batch::default()).unwrap();
     server.kill();
@@ -122,16 +125,14 @@ fn what_accepts_and_never_speaks_gets_two_connections_and_no_more() {
     let most = most_connections(&mut watcher, 8, || own_connections(server.port));
     assert!((1..=CONNECTIONS_MAX).contains(&most), "{most} connections to what never speaks");
     drop(listener);
-    let command = mariadbd(server.dir.path());
-    server.again(command);
+    server.again();
     until_it_is_back(&mut watcher);
     assert!(of_watcher(&server) <= CONNECTIONS_MAX);
 }
 
 #[test]
 fn a_server_that_closes_every_connection_is_asked_less_and_less_often() {
-    let Some((command, dir)) = mariadb() else { return };
-    let mut server = Server::start(command, dir);
+    let Some(mut server) = mariadb(&[]) else { return };
     let (mut watcher, _) = server.watch(None);
     watcher.sample(&mut Batch::default()).unwrap();
     server.kill();
@@ -152,17 +153,13 @@ fn a_server_that_closes_every_connection_is_asked_less_and_less_often() {
     }
     assert!((1..=10).contains(&accepted), "{accepted} attempts in 40 samples");
     drop(listener);
-    let command = mariadbd(server.dir.path());
-    server.again(command);
+    server.again();
     until_it_is_back(&mut watcher);
 }
 
 #[test]
 fn reads_that_fail_are_left_alone_for_a_while_and_the_others_go_on() {
-    let Some((mut command, dir)) = mariadb() else { return };
-    command.args(["--performance-schema=ON", "--performance-schema-consumer-events-statements-current=ON"]);
-    command.arg("--performance-schema-consumer-events-statements-history-long=ON");
-    let server = Server::start(command, dir);
+    let Some(server) = mariadb(HISTORY) else { return };
     let (mut watcher, _) = server.watch(None);
     watcher.sample(&mut Batch::default()).unwrap();
     let mut root = server.root().unwrap();
@@ -190,9 +187,7 @@ fn reads_that_fail_are_left_alone_for_a_while_and_the_others_go_on() {
 
 #[test]
 fn statements_of_many_mebibytes_do_not_keep_sessions_from_being_seen() {
-    let Some((mut command, dir)) = mariadb() else { return };
-    command.arg("--max-allowed-packet=64M");
-    let server = Server::start(command, dir);
+    let Some(server) = mariadb(&["--max-allowed-packet=64M"]) else { return };
     let (mut watcher, _) = server.watch(None);
     watcher.sample(&mut Batch::default()).unwrap();
     let sent = |root: &mut Conn| -> u64 {

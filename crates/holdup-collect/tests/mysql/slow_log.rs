@@ -6,7 +6,7 @@ use holdup_collect::watch::{Options, collector};
 use holdup_recording::rows::Statement;
 use holdup_recording::{Batch, CoverageState, clock};
 
-use crate::server::{CANARY, Server, id, mariadb, part, sample_until};
+use crate::server::{CANARY, id, mariadb, part, sample_until};
 
 const LEADING: &str = "5bd66ef5095369c7b0d1f8f4bd33716a";
 const TRAILING: &str = "0123456789abcdef0123456789abcdef";
@@ -20,10 +20,8 @@ fn comment(trace: &str) -> String {
 
 #[test]
 fn what_the_slow_log_of_a_real_mariadb_gives() {
-    let Some((mut command, dir)) = mariadb() else { return };
-    let log = dir.path().join("data/slow.log");
-    command.args(["--performance-schema=OFF", "--slow-query-log-file=slow.log"]);
-    let server = Server::start(command, dir);
+    let Some(server) = mariadb(&["--performance-schema=OFF", "--slow-query-log-file=slow.log"]) else { return };
+    let log = server.file("data/slow.log");
 
     // Nobody has asked for the log: the way to have it, as statements.
     let (_, coverage) = server.watch(None);

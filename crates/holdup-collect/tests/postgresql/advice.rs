@@ -3,7 +3,7 @@
 use holdup_collect::catalog::Catalog;
 use holdup_sql::catalog::Index;
 
-use crate::server::{Server, Which};
+use crate::{Server, Which};
 
 fn shop(which: Which) -> Option<(Server, Catalog)> {
     let server = Server::of(which, &[])?;

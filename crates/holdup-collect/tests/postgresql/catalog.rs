@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use holdup_recording::Batch;
 
-use crate::server::{Server, Which};
 use crate::watch;
+use crate::{Server, Which};
 
 /// Most of the server's CPU time that a sample may take.
 const BUDGET: Duration = Duration::from_millis(100);

@@ -10,7 +10,7 @@ use holdup_collect::Collector;
 use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, CoverageState};
 
-use crate::server::{Server, Which};
+use crate::{Server, Which};
 use crate::{until, watch};
 
 #[test]

@@ -7,8 +7,10 @@ use holdup_collect::catalog::Catalog;
 use holdup_recording::{Batch, CoverageState};
 use holdup_sql::{Dialect, digest};
 
-use super::server::{Running, Server, Which};
+use holdup_testing::Running;
+
 use super::watch;
+use super::{Server, Which};
 
 /// Everything that the attacker may do: connect, temporary objects, a schema of its own that its statements look into first.
 const ACCOUNTS: &str = "CREATE EXTENSION pg_stat_statements; CREATE EXTENSION hypopg;
@@ -120,7 +122,7 @@ fn nobodys_statement_runs(which: Which) {
             planned += batch.plans.iter().filter(|plan| plan.digest == digest(innocent, Dialect::PostgreSql)).count();
         }
         assert!(planned > 0, "what harms nobody is planned");
-        let log = std::fs::read_to_string(&server.log).expect("its log");
+        let log = std::fs::read_to_string(server.log()).expect("its log");
         let mut ran: Vec<&str> = log.lines().filter(|line| line.contains("executed by watcher")).collect();
         ran.sort_unstable();
         ran.dedup_by_key(|line| line.split("LOG:").nth(1));

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use holdup_recording::Batch;
 
-use crate::server::{Server, Which};
 use crate::watch;
+use crate::{Server, Which};
 
 const SESSIONS: usize = 2_000;
 const TABLES: usize = 100_000;

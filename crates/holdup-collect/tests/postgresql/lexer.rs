@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use holdup_sql::{Dialect, Lexer, TokenKind};
 
-use super::server::{Server, Which};
+use super::{Server, Which};
 
 /// A session that sends any bytes as they are, each a letter of latin1.
 struct Raw(TcpStream);

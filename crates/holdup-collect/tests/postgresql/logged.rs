@@ -10,7 +10,7 @@ use holdup_recording::rows::Event;
 use holdup_recording::{Batch, CoverageState};
 use holdup_sql::{Dialect, digest};
 
-use super::server::{Server, Which};
+use super::{Server, Which};
 use super::{has_number, watch};
 
 const SQL: &str = "SELECT note FROM orders WHERE customer = 471147 AND note <> 'literal-canary'";

@@ -13,10 +13,7 @@ mod pgbouncer;
 mod plans;
 mod processes;
 mod replica;
-mod server;
 mod sick;
-#[path = "../../../holdup-protocol/tests/real/template.rs"]
-mod template;
 
 use std::collections::BTreeSet;
 use std::thread::sleep;
@@ -27,7 +24,7 @@ use holdup_collect::watch::{Options, collector};
 use holdup_recording::rows::Session;
 use holdup_recording::{Batch, CoverageState};
 
-use server::{Server, Which};
+use holdup_testing::{Postgres as Server, Which};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
@@ -91,7 +88,7 @@ fn whole(which: Which) {
         "CREATE EXTENSION pg_stat_statements; CREATE TABLE t (id int PRIMARY KEY, note text); INSERT INTO t VALUES (1, 'a'), (2, 'b');
          CREATE USER watcher PASSWORD 's3cr3t-canary'; GRANT pg_monitor TO watcher; CREATE USER blind PASSWORD 's3cr3t-canary';",
     );
-    let mut collector = watch(&server.address("watcher", &format!("log={}", server.log.display())));
+    let mut collector = watch(&server.address("watcher", &format!("log={}", server.log().display())));
     let coverage = collector.probe().expect("it can be watched");
     let texts = coverage.iter().find(|part| part.source.ends_with("statement texts")).expect("an entry");
     assert_eq!(
@@ -201,7 +198,7 @@ fn log(server: &Server, collector: &mut dyn Collector) {
         let mut batch = Batch::default();
         collector.sample(&mut batch).expect("a sample");
         rows.extend(batch.statements.into_iter().filter(|row| row.kind == "execution"));
-        assert!(Instant::now() < deadline, "{rows:?} {}", std::fs::read_to_string(&server.log).unwrap_or_default());
+        assert!(Instant::now() < deadline, "{rows:?} {}", std::fs::read_to_string(server.log()).unwrap_or_default());
         sleep(Duration::from_millis(50));
     }
     let slow: Vec<_> = rows.iter().filter(|row| row.digest == digests[0]).collect();

@@ -1,45 +1,31 @@
 //! The collector of PgBouncer's console, on a real PgBouncer in front of a real PostgreSQL.
 
 use std::fs;
-use std::os::unix::fs::chown;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread::{sleep, spawn};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdup_collect::Collector;
 use holdup_recording::Batch;
+use holdup_testing::{Process, command_of_nobody, folder_of_nobody, free_port, give_to_nobody, program};
 
-use crate::server::{Server, Which, command, folder};
 use crate::watch;
+use crate::{Server, Which};
 
-const PROGRAM: &str = "/usr/sbin/pgbouncer";
 const CLIENTS: usize = 8;
 
 /// A PgBouncer of the test's own.
 struct Pool {
     port: u16,
-    process: Child,
-    folder: tempfile::TempDir,
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+    _process: Process,
+    _folder: tempfile::TempDir,
 }
 
 impl Pool {
     /// Two connections to `server`; none where PgBouncer is not installed.
     fn start(server: &Server, mode: &str) -> Option<Self> {
-        if !Path::new(PROGRAM).exists() {
-            assert!(std::env::var_os("CI").is_none(), "pgbouncer is not installed: cargo xtask setup");
-            eprintln!("skipped: pgbouncer is not installed (cargo xtask setup installs it)");
-            return None;
-        }
-        let folder = folder();
-        let port = holdup_lab::ports::free().expect("a port");
+        let program = program("pgbouncer", "pgbouncer")?;
+        let (folder, port) = (folder_of_nobody(), free_port());
         let users = folder.path().join("users");
         let options = folder.path().join("options");
         fs::write(&users, "\"boss\" \"s3cr3t-canary\"\n\"watcher\" \"s3cr3t-canary\"\n").expect("a file");
@@ -50,57 +36,27 @@ impl Pool {
             users.display()
         );
         fs::write(&options, text).expect("a file");
-        for path in [&users, &options] {
-            // Where the test is root the folder is another account's, and the server is run by it.
-            let owner = fs::metadata(folder.path())
-                .map(|meta| std::os::unix::fs::MetadataExt::uid(&meta))
-                .expect("it is there");
-            chown(path, Some(owner), None).expect("root may");
-        }
-        let log = fs::File::create(folder.path().join("log")).expect("a log");
-        let process = command(Path::new(PROGRAM))
-            .arg(&options)
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("a log"))
-            .stderr(log)
-            .spawn()
-            .expect("it starts");
-        let pool = Self { port, process, folder };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while !pool.psql(&["SELECT 1"]).output().is_ok_and(|done| done.status.success()) {
-            let log = || fs::read_to_string(pool.folder.path().join("log")).unwrap_or_default();
-            assert!(Instant::now() < deadline, "{}", log());
-            sleep(Duration::from_millis(50));
-        }
-        Some(pool)
-    }
-
-    /// A session that runs `statements`, and prints how long each took.
-    fn psql(&self, statements: &[&str]) -> Command {
-        let mut psql = Command::new("psql");
-        psql.args([
-            "-X",
-            "-q",
-            "-A",
-            "-t",
-            "-h",
-            "127.0.0.1",
-            "-U",
-            "boss",
-            "-d",
-            "shop",
-            "-p",
-            &self.port.to_string(),
-        ]);
-        psql.args(["-c", "\\timing on"]).env("PGPASSWORD", "s3cr3t-canary");
-        psql.args(statements.iter().flat_map(|statement| ["-c", statement]));
-        psql
+        [&users, &options].into_iter().for_each(|path| give_to_nobody(path));
+        let mut command = command_of_nobody(&program);
+        command.arg(&options).current_dir(folder.path());
+        let mut process = Process::start(&mut command, &folder.path().join("log"), libc::SIGKILL);
+        let mut asked = psql(port, &["SELECT 1"]);
+        process.wait("answer", || asked.output().is_ok_and(|done| done.status.success()));
+        Some(Self { port, _process: process, _folder: folder })
     }
 
     fn address(&self, user: &str) -> String {
         format!("pgbouncer://{user}:s3cr3t-canary@127.0.0.1:{}/pgbouncer", self.port)
     }
+}
+
+/// A session of the pool on this port that runs `statements`, and prints how long each took.
+fn psql(port: u16, statements: &[&str]) -> Command {
+    let mut psql = Command::new("psql");
+    psql.args(["-X", "-q", "-A", "-t", "-h", "127.0.0.1", "-U", "boss", "-d", "shop", "-p", &port.to_string()]);
+    psql.args(["-c", "\\timing on"]).env("PGPASSWORD", "s3cr3t-canary");
+    psql.args(statements.iter().flat_map(|statement| ["-c", statement]));
+    psql
 }
 
 /// The sum of `metric` over the pools and databases of the app.
@@ -137,7 +93,7 @@ fn waits(mode: &str, sessions: usize, statements: usize) {
     let clients: Vec<_> = (0..CLIENTS)
         .map(|_| {
             let mut all: Vec<Command> =
-                (0..sessions).map(|_| pool.psql(&vec!["SELECT pg_sleep(0.2)"; statements])).collect();
+                (0..sessions).map(|_| psql(pool.port, &vec!["SELECT pg_sleep(0.2)"; statements])).collect();
             spawn(move || all.iter_mut().map(|session| session.output().expect("psql ends")).collect::<Vec<_>>())
         })
         .collect();

@@ -10,7 +10,7 @@ use holdup_recording::rows::Plan;
 use holdup_recording::{Batch, Coverage, CoverageState};
 use holdup_sql::{Dialect, digest};
 
-use super::server::{Server, Which};
+use super::{Server, Which};
 use super::{has_number, watch};
 
 const TABLES: &str = "CREATE EXTENSION pg_stat_statements;
@@ -72,7 +72,7 @@ fn asked_for(which: Which) {
     what_is_executed(&server);
     let kept = server.run("SELECT count(*) FROM pg_stat_statements WHERE query LIKE '%EXPLAIN%'");
     assert_eq!(kept, "0", "the server's counters hold what we asked");
-    let log = std::fs::read_to_string(&server.log).expect("its log");
+    let log = std::fs::read_to_string(server.log()).expect("its log");
     assert!(
         log.contains("executed by boss") && !log.contains("executed by watcher"),
         "planning evaluates functions of constants"

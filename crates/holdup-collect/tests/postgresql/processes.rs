@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use holdup_collect::postgres::processes::Processes;
 use holdup_collect::processes::Look;
 
-use crate::server::{Server, Which};
+use crate::{Server, Which};
 
 /// Looks until it shows what is waited for.
 fn until(processes: &mut Processes, what: &str, shows: impl Fn(&Look) -> bool) -> Look {

@@ -2,7 +2,7 @@
 
 use holdup_recording::Batch;
 
-use crate::server::{Server, Which};
+use crate::{Server, Which};
 use crate::{until, watch};
 
 #[test]

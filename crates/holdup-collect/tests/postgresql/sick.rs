@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use holdup_recording::Batch;
 
-use crate::server::{Server, Which};
+use crate::{Server, Which};
 use crate::{until, watch};
 
 /// Most connections of one source.
@@ -28,14 +28,14 @@ fn hung(which: Which) {
     let mut collector = watch(&server.address("watcher", ""));
     collector.probe().expect("it can be watched");
     collector.sample(&mut Batch::default()).expect("a sample");
-    server.signal_all(libc::SIGSTOP);
+    server.process().signal_all(libc::SIGSTOP);
     let mut most = 0;
     for _ in 0..8 {
         let _ = collector.sample(&mut Batch::default());
         sleep(Duration::from_secs(1));
         most = most.max(connections(server.port));
     }
-    server.signal_all(libc::SIGCONT);
+    server.process().signal_all(libc::SIGCONT);
     assert!((1..=CONNECTIONS_MAX).contains(&most), "{most} connections to a server that hangs");
     let deadline = Instant::now() + Duration::from_secs(300);
     while let Err(error) = collector.sample(&mut Batch::default()) {
@@ -64,5 +64,5 @@ fn statements_of_a_mebibyte_do_not_keep_sessions_from_being_seen() {
         batch.sessions.iter().filter(|row| row.digest_text.as_deref().is_some_and(asleep)).count() == SESSIONS
     });
     drop(server);
-    running.into_iter().for_each(crate::server::Running::stop);
+    running.into_iter().for_each(holdup_testing::Running::stop);
 }

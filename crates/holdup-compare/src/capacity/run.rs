@@ -9,6 +9,7 @@ use holdup_diagnose::search::{BreakingPoint, Interval, Purpose, SearchReport};
 use holdup_diagnose::verdict::Diagnosis;
 use holdup_recording::quota::{self, CpuQuota};
 use holdup_recording::words::round;
+use holdup_signals::host::cpu::CpuTime;
 use holdup_signals::{View, Window};
 
 /// Steps that offered at least this share of the knee show the limit.
@@ -148,11 +149,8 @@ fn quota_use(view: &View<'_>, source: &str) -> Option<CpuUse> {
 
 fn host_use(view: &View<'_>) -> Option<CpuUse> {
     let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], "").ok()?.mean.max(1.0);
-    let of = |labels: &[(&str, &str)]| view.counter(metrics::host::CPU_TIME.name, labels, "").ok();
-    let all = of(&[]).filter(|all| all.delta > 0.0)?.delta;
-    let unused = |mode| of(&[("cpu_mode", mode)]).map_or(0.0, |counter| counter.delta);
-    let busy = 1.0 - (unused("idle") + unused("iowait")) / all;
-    Some(CpuUse::new("host", Some(busy * cpus), cpus, false))
+    let time = CpuTime::measure(view).ok()?.seconds;
+    (time.all > 0.0).then(|| CpuUse::new("host", Some(time.share(time.used()) * cpus), cpus, false))
 }
 
 /// From this share (0-1) on the CPUs are the limit even if no rule named them, because queues are

@@ -8,7 +8,8 @@ use super::measure::{Measure, Precondition, Scale};
 use super::outcome::Section;
 use super::within::{Stretch, per_count, phase};
 use holdup_diagnose::case::Case;
-use holdup_signals::client::is_latency;
+use holdup_signals::host::cpu;
+use holdup_signals::time::requests::is_latency;
 use holdup_signals::{Growth, View, Window};
 
 /// How much CPU time per request differs from run to run (standard deviation of its logarithm):
@@ -136,17 +137,8 @@ fn growths(view: &View<'_>, metric: &str, source: &str) -> Vec<Growth> {
 
 /// CPU time of the host that was neither idle nor stolen.
 fn host(view: &View<'_>) -> Vec<Growth> {
-    let metric = metrics::host::CPU_TIME.name;
-    let source = |s: &str| s == "host";
-    let mut busy = view.growths(source, metric, &[]);
-    for mode in ["idle", "iowait", "steal"] {
-        for unused in view.growths(source, metric, &[("cpu_mode", mode)]) {
-            if let Some(all) = busy.iter_mut().find(|g| g.window == unused.window) {
-                all.delta -= unused.delta;
-            }
-        }
-    }
-    busy
+    let intervals = cpu::intervals(view.index, view.window, |source| source == "host").into_iter();
+    intervals.map(|(window, cpu)| Growth { window, delta: cpu.worked() }).collect()
 }
 
 fn cpu(ended: &EndedRequests<'_, '_>, growths: &[Growth], in_ticks: bool, indicator: String) -> Option<Measure> {

@@ -268,8 +268,8 @@ mod tests {
     fn repeats_that_differ_more_than_was_assumed_count_alone() {
         let wild = estimate(&[100.0; 4], &[60.0, 150.0, 90.0, 210.0], true);
         assert_eq!(wild.freedom, 3.0);
-        let calm = estimate(&[100.0; 4], &[101.0, 102.0, 100.0, 101.0], true);
-        assert_eq!(calm.freedom, 6.0);
-        assert!(calm.of_one > 0.02, "three calm rounds are no proof that there is no spread");
+        let even = estimate(&[100.0; 4], &[101.0, 102.0, 100.0, 101.0], true);
+        assert_eq!(even.freedom, 6.0);
+        assert!(even.of_one > 0.02, "three even rounds are no proof that there is no spread");
     }
 }

@@ -11,7 +11,7 @@ use super::measure::{Measure, Precondition};
 use super::words::number;
 use holdup_diagnose::case::Case;
 use holdup_diagnose::verdict::Diagnosis;
-use holdup_signals::client::{is_latency, unloaded_ms};
+use holdup_signals::time::requests::{is_latency, unloaded_ms};
 
 /// Offered loads from a schedule that differ by more than this share are different.
 const SAME_DEMAND: f64 = 0.02;

@@ -16,10 +16,10 @@ mod judge;
 mod measure;
 mod outcome;
 mod proves;
-mod random;
 mod run;
-mod simulation;
 mod student;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;
 mod within;

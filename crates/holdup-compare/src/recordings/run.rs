@@ -14,8 +14,8 @@ use holdup_diagnose::case::Case;
 use holdup_diagnose::ledger::ledger;
 use holdup_diagnose::search::Interval;
 use holdup_diagnose::verdict::Diagnosis;
-use holdup_signals::client::{failed, is_latency, response_ms, service_ms};
-use holdup_signals::operations::Operation;
+use holdup_signals::client::operations::Operation;
+use holdup_signals::time::requests::{failed, is_latency, response_ms, service_ms};
 use holdup_signals::{Distribution, Window};
 
 /// How much percentiles of the same service differ from run to run (standard deviation of their

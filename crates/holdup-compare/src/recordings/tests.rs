@@ -1,5 +1,7 @@
 //! Comparisons of made-up pairs whose difference is known, and of pairs that cannot be compared.
 
+mod simulation;
+
 use super::*;
 use holdup_signals::testing::SyntheticRecording;
 

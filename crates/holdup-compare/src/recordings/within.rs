@@ -134,7 +134,7 @@ fn sum_error(stretches: &[Stretch]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recordings::random::Random;
+    use crate::recordings::testing::Random;
 
     /// Share of 200 runs whose interval holds the truth, for a series whose neighbours resemble each other by `phi`.
     fn held(phi: f64, q: f64, truth: f64) -> f64 {

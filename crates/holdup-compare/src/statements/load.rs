@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::{Recording, metrics};
+use holdup_recording::Recording;
+use holdup_signals::Window;
+use holdup_signals::host::cpu;
+use holdup_signals::view::Index;
 use serde::Serialize;
 
 use super::change::{Change, Common, Verdict};
@@ -134,20 +137,9 @@ pub(super) fn predict(
 
 /// CPUs of the watched machine, and their busy share.
 fn cpus_busy(recording: &Recording) -> Option<(f64, f64)> {
-    let of_host = |s: &&holdup_recording::rows::Sample| s.metric == metrics::host::CPU_TIME.name && s.source == "host";
-    let mut ends: BTreeMap<String, (f64, f64)> = BTreeMap::new();
-    for sample in recording.tables.samples.rows.iter().filter(of_host) {
-        let entry = ends.entry(sample.labels.to_string()).or_insert((sample.value, sample.value));
-        entry.1 = sample.value;
-    }
-    let grown = |wanted: fn(&str) -> bool| -> f64 {
-        ends.iter()
-            .filter(|(labels, _)| holdup_recording::Labels::from(labels.as_str()).get("cpu_mode").is_some_and(wanted))
-            .map(|(_, (first, last))| last - first)
-            .sum()
-    };
-    let all = grown(|_| true);
-    let idle = grown(|mode| matches!(mode, "idle" | "iowait"));
+    let whole = Window { from: 0, to: i64::MAX };
+    let intervals = cpu::intervals(&Index::new(&recording.tables), whole, |source| source == "host");
+    let (all, used) = intervals.iter().fold((0.0, 0.0), |(all, used), (_, cpu)| (all + cpu.all, used + cpu.used()));
     let cpus = f64::from(recording.manifest.host.cpus);
-    (all > 0.0 && cpus > 0.0).then(|| (cpus, 1.0 - idle / all))
+    (all > 0.0 && cpus > 0.0).then(|| (cpus, used / all))
 }

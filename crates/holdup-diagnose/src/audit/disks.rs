@@ -3,7 +3,7 @@
 use super::facts::{Facts, Product, Server};
 use super::{Check, Deviation};
 use crate::cause::Cause;
-use holdup_signals::evidence::Fix;
+use crate::change::Fix;
 
 const MONGODB_CHECKLIST: &str = "MongoDB Manual: Operations Checklist, Operating System Configuration, Linux (https://www.mongodb.com/docs/manual/administration/production-checklist-operations/)";
 const MYSQL_DISKS: &str = "MySQL Reference Manual: Optimizing InnoDB Disk I/O (https://dev.mysql.com/doc/refman/8.4/en/optimizing-innodb-diskio.html)";

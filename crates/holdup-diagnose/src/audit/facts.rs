@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::rows::Setting;
 
-use holdup_signals::change::host::Place;
+use crate::change::host::Place;
 
 /// The product that a piece of advice is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -174,7 +174,7 @@ impl<'a> Facts<'a> {
         if let Some(data) = self.own(server, "datadir").or_else(|| self.own(server, "storage.dbPath")) {
             let longest = mounts
                 .iter()
-                .filter(|(path, _)| holdup_signals::mounts::is_at_or_above(path, data))
+                .filter(|(path, _)| holdup_signals::host::mounts::is_at_or_above(path, data))
                 .max_by_key(|(path, _)| path.len());
             mounts = longest.into_iter().copied().collect();
         }

@@ -3,8 +3,8 @@
 use super::facts::{Facts, Product, Server};
 use super::{Check, Deviation, sysctl, sysctl_against};
 use crate::cause::Cause;
-use holdup_signals::change::host::Place;
-use holdup_signals::evidence::Fix;
+use crate::change::Fix;
+use crate::change::host::Place;
 
 const MONGODB_ULIMIT: &str = "MongoDB Manual: UNIX ulimit Settings, Recommended ulimit Settings (https://www.mongodb.com/docs/manual/reference/ulimit/)";
 const REDIS_CLIENTS: &str = "Redis documentation: Redis client handling, Maximum concurrent connected clients (https://redis.io/docs/latest/develop/reference/clients/)";

@@ -3,7 +3,7 @@
 use super::facts::{Facts, Product, Server};
 use super::{Check, Deviation, sysctl, sysctl_against};
 use crate::cause::Cause;
-use holdup_signals::evidence::Fix;
+use crate::change::Fix;
 
 const MONGODB_CHECKLIST: &str = "MongoDB Manual: Operations Checklist, Operating System Configuration, Linux (https://www.mongodb.com/docs/manual/administration/production-checklist-operations/)";
 const MONGODB_THP: &str = "MongoDB Manual: TCMalloc Performance Optimization, Enable Transparent Hugepages (https://www.mongodb.com/docs/manual/administration/tcmalloc-performance/)";

@@ -18,10 +18,10 @@ use crate::cause::Cause;
 use holdup_recording::rows::Setting;
 
 use crate::case::Case;
+use crate::change::Fix;
 use crate::verdict::{Finding, Note};
 pub use facts::Product;
 use facts::{Facts, Server};
-use holdup_signals::evidence::Fix;
 
 /// One piece of advice.
 pub(crate) struct Check {

@@ -5,14 +5,13 @@ use super::facts::{Facts, Product, Server};
 use super::{Check, Deviation};
 use crate::case::Case;
 use crate::cause::Cause;
+use crate::change::database::Server as Database;
+use crate::change::parameters::{Engine, FLUSH_LOG, Parameter, SYNC_BINLOG};
+use crate::change::{Direction, Fix};
 use crate::verdict::Note;
 use holdup_recording::metrics;
 use holdup_recording::words::{bytes, bytes_per_second, thousands};
 use holdup_signals::View;
-use holdup_signals::change::Direction;
-use holdup_signals::change::database::Server as Database;
-use holdup_signals::change::parameters::{Engine, FLUSH_LOG, Parameter, SYNC_BINLOG};
-use holdup_signals::evidence::Fix;
 
 const MYSQL_FILES: &str = "MySQL Reference Manual: Server System Variables, open_files_limit (https://dev.mysql.com/doc/refman/8.4/en/server-system-variables.html)";
 const MARIADB_FILES: &str = "MariaDB documentation: Server System Variables, open_files_limit (https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables)";

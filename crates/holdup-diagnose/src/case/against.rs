@@ -5,6 +5,8 @@
 //!
 //! It says why two recordings can't be compared. Rules interpret their differences.
 
+use crate::generator::DisturbanceWords;
+use crate::origin::OriginWords;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -13,8 +15,8 @@ use holdup_recording::{Manifest, Recording};
 
 use super::{Case, SPOILED};
 use holdup_signals::Window;
-use holdup_signals::degradation::{Baseline, CALM_SECONDS};
-use holdup_signals::disturbance::Disturbance;
+use holdup_signals::client::degradation::{BASELINE_SECONDS, Baseline};
+use holdup_signals::host::disturbance::Disturbance;
 
 /// Tables that every recording has.
 const OF_ANYTHING: [&str; 3] = ["events", "samples", "settings"];
@@ -24,7 +26,7 @@ pub(crate) struct BaselineRecording<'a> {
     /// All of it, laid out.
     pub healthy: Box<Case<'a>>,
     /// Its baseline window.
-    pub calm: Baseline,
+    pub baseline: Baseline,
     /// Kinds of sources that only the judged recording has, e.g. `mysql`: their figures have no
     /// baseline.
     pub lacks: Vec<String>,
@@ -77,11 +79,11 @@ impl fmt::Display for Incomparable {
                     "response time is {healthy} in it, and {judged} in the judged recording: record both in the same way"
                 )
             }
-            Self::NotHealthy(complaint) => {
-                write!(f, "it is not healthy itself, and has no baseline window: {complaint}")
+            Self::NotHealthy(symptom) => {
+                write!(f, "it is not healthy itself, and has no baseline window: {symptom}")
             }
             Self::Spoiled(why) => write!(f, "it does not show the service: {why}; record it again"),
-            Self::Short => write!(f, "its baseline window is shorter than {CALM_SECONDS} s: record for longer"),
+            Self::Short => write!(f, "its baseline window is shorter than {BASELINE_SECONDS} s: record for longer"),
             Self::Sources(judged, healthy) => {
                 write!(
                     f,
@@ -126,9 +128,9 @@ impl<'a> BaselineRecording<'a> {
             return Err(Incomparable::Tables);
         }
         let case = Case::new(healthy, None);
-        let calm = calm(&case)?;
+        let baseline = baseline(&case)?;
         let lacks = of_a.difference(&of_b).map(|kind| (*kind).to_owned()).collect();
-        Ok(Self { healthy: Box::new(case), calm, lacks })
+        Ok(Self { healthy: Box::new(case), baseline, lacks })
     }
 
     /// Whether `window` belongs to the baseline recording.
@@ -156,13 +158,13 @@ impl<'a> BaselineRecording<'a> {
 }
 
 /// The baseline window of a recording: all of it if it has no symptom.
-fn calm(case: &Case<'_>) -> Result<Baseline, Incomparable> {
+fn baseline(case: &Case<'_>) -> Result<Baseline, Incomparable> {
     let (Some(first), Some(last)) = (case.client.seconds.first(), case.client.seconds.last()) else {
         return Err(Incomparable::NoResponseTime);
     };
     let window = match &case.degradation {
         None => Window { from: first.window.from, to: last.window.to },
-        Some(complaint) => complaint.calm.ok_or_else(|| Incomparable::NotHealthy(complaint.text.clone()))?,
+        Some(symptom) => symptom.baseline.ok_or_else(|| Incomparable::NotHealthy(symptom.text.clone()))?,
     };
     // If all of the load was generated, the delay only hides how quick the service is.
     if case.validity.spoiled_ratio(window) >= SPOILED && !case.validity.is_put_on {
@@ -174,7 +176,7 @@ fn calm(case: &Case<'_>) -> Result<Baseline, Incomparable> {
     }
     let within = case.client.seconds.iter().filter(|s| window.contains(s.window.from));
     let seconds: Vec<_> = within.cloned().collect();
-    if window.seconds() < CALM_SECONDS as f64 || seconds.iter().all(|s| s.response_ms.mean().is_none()) {
+    if window.seconds() < BASELINE_SECONDS as f64 || seconds.iter().all(|s| s.response_ms.mean().is_none()) {
         return Err(Incomparable::Short);
     }
     Ok(Baseline { window, seconds })

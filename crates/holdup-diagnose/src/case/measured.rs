@@ -1,12 +1,13 @@
 //! Which account of response time a case goes by, and the symptom in it.
 
+use crate::origin::OriginWords;
 use holdup_recording::Recording;
 use holdup_recording::objective::State;
 use holdup_recording::rows::Request;
-use holdup_signals::degradation::{self, Baseline};
-use holdup_signals::latency::Origin;
-use holdup_signals::objectives::{Objective, Run, watched};
-use holdup_signals::operations::Operation;
+use holdup_signals::client::degradation::{self, Baseline};
+use holdup_signals::client::latency::Origin;
+use holdup_signals::client::objectives::{Objective, Run, watched};
+use holdup_signals::client::operations::Operation;
 use holdup_signals::{ClientView, Degradation, Validity, Window};
 
 use super::SPOILED;
@@ -94,8 +95,8 @@ impl Basis<'_, '_> {
     }
 
     fn find(&self, of: &Measured, client: &ClientView) -> Option<Degradation> {
-        let calm = self.healthy.map(|(calm, _)| calm);
-        let degradation = Degradation::find(client, self.operations, self.held(of), calm).or_else(|| {
+        let baseline = self.healthy.map(|(baseline, _)| baseline);
+        let degradation = Degradation::find(client, self.operations, self.held(of), baseline).or_else(|| {
             let limited = search::limited(self.recording).filter(|_| self.window.is_none())?;
             Degradation::of_generator(client, limited)
         })?;
@@ -120,8 +121,8 @@ impl Basis<'_, '_> {
         let overlaps = |s: Window| limited.iter().any(|l| l.from < s.to && s.from < l.to);
         let mut rest = of.client.clone();
         rest.seconds.retain(|s| !overlaps(s.window));
-        let calm = self.healthy.map(|(calm, _)| calm);
-        let is_degraded = |_: &Degradation| degradation::is_any_degraded(&rest, self.held(of), calm);
+        let baseline = self.healthy.map(|(baseline, _)| baseline);
+        let is_degraded = |_: &Degradation| degradation::is_any_degraded(&rest, self.held(of), baseline);
         match self.find(of, &rest).filter(is_degraded) {
             Some(degradation) => (Some(degradation), ratio, limited),
             // The generator causes the whole symptom.
@@ -134,7 +135,7 @@ impl Basis<'_, '_> {
 mod tests {
     use super::*;
     use holdup_signals::Distribution;
-    use holdup_signals::client::Second;
+    use holdup_signals::time::requests::Second;
 
     #[test]
     fn the_stall_before_late_answers_belongs_to_their_episode() {

@@ -70,11 +70,12 @@ pub use self::edges::{Contribution, Edge, Magnitude, Source, Tier};
 use crate::case::Case;
 pub use crate::cause::Cause;
 use crate::cause::each_cause;
+use crate::change::Fix;
 use crate::failures::Failed;
 use crate::strength::Strength;
 pub(crate) use holdup_recording::words::{bytes, bytes_per_second, capital, ms, percent, thousands};
-use holdup_signals::evidence::{Evidence, Fix};
-pub(crate) use holdup_signals::timing;
+pub(crate) use holdup_signals::app::timing;
+use holdup_signals::evidence::Evidence;
 pub use holdup_signals::yardstick::{MATTERS, SERVICE_SLOWED};
 use holdup_signals::{Missing, Window};
 

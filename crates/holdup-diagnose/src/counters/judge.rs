@@ -6,8 +6,8 @@ use crate::cause::Cause;
 use crate::trace::Pattern;
 use crate::trace::view::{Normal, View};
 use crate::trace::votes::{Vote, Votes};
-use holdup_signals::counters::frame::Rows;
-use holdup_signals::counters::jitter::Jitter;
+use holdup_signals::time::counters::frame::Rows;
+use holdup_signals::time::counters::jitter::Jitter;
 
 /// Score from which a cause is named: half of the weight of everything its mechanism must do.
 pub const NAMED: f64 = 0.5;

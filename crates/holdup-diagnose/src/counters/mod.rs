@@ -15,8 +15,8 @@ use crate::case::Case;
 use crate::cause::Cause;
 use crate::trace::view::Normal;
 use holdup_signals::Window;
-use holdup_signals::counters::jitter::Jitter;
-use holdup_signals::counters::{Rows, Signal, Table, detect};
+use holdup_signals::time::counters::jitter::Jitter;
+use holdup_signals::time::counters::{Rows, Signal, Table, detect};
 
 /// Steps right after an episode that count neither as episode nor as normal: its queue drains in
 /// them.
@@ -55,9 +55,9 @@ impl CounterJudgement {
             table.frame.set(Signal::Latency, latencies(case, &table));
         }
         let other = case.against.as_ref().and_then(|against| {
-            Some((Table::new(&against.healthy.view(against.healthy.whole()))?, against.calm.window))
+            Some((Table::new(&against.healthy.view(against.healthy.whole()))?, against.baseline.window))
         });
-        let other = other.as_ref().map(|(of, calm)| of.frame.pick(of.rows(*calm)));
+        let other = other.as_ref().map(|(of, baseline)| of.frame.pick(of.rows(*baseline)));
         let all = 0..table.frame.rows();
         let (ranges, found_by): (Vec<Vec<usize>>, FoundBy) = match (&case.degradation, &other) {
             (Some(_), _) => (vec![table.rows(case.slow().window)], FoundBy::ResponseTime),
@@ -69,8 +69,8 @@ impl CounterJudgement {
         let inside: Vec<usize> = ranges.iter().flatten().copied().collect();
         let is_apart = |row: &usize| inside.iter().all(|i| i.abs_diff(*row) > APART);
         let own = || -> Rows<'_> {
-            let calm = case.calm().map(|calm| table.rows(calm.window));
-            let rows = calm.unwrap_or_else(|| all.clone().filter(is_apart).collect());
+            let baseline = case.baseline().map(|baseline| table.rows(baseline.window));
+            let rows = baseline.unwrap_or_else(|| all.clone().filter(is_apart).collect());
             table.frame.pick(rows)
         };
         let normal = other.unwrap_or_else(own);

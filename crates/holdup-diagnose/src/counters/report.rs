@@ -1,24 +1,24 @@
 //! What counters show, as data and in words. [`super`] computes it.
 
 use crate::cause::Cause;
+use crate::change::Fix;
+use crate::trace::quantities;
 use std::collections::BTreeSet;
 
 use crate::counters::judge::{NAMED, Suspect};
 use crate::trace::Pattern;
 use crate::trace::votes::{Part, Vote};
 use holdup_recording::Labels;
-use holdup_signals::counters::quantities;
-use holdup_signals::counters::{Family, Signal};
+use holdup_signals::time::counters::{Family, Signal};
 use serde::{Deserialize, Serialize};
 
 use super::{CounterJudgement, JudgedEpisode, causes};
 use crate::case::Case;
 use crate::causes::Role;
 use crate::finding::Finding;
-use holdup_recording::words::percent;
-use holdup_recording::words::round;
+use holdup_recording::words::{percent, round};
 use holdup_signals::Window;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 /// What counters alone show. If response time was measured, this stands beside the verdict and
 /// never overrules it.
@@ -160,7 +160,7 @@ impl CounterJudgement {
         let next = next.map_or_else(String::new, |s| format!("; next is {}{}", s.cause, against(s)));
         format!(
             "{span}{several} counters name {}{telling}{next}",
-            names.iter().map(|cause| cause.slug()).collect::<Vec<_>>().join(" and ")
+            Cause::join(&names, " and ")
         )
     }
 

@@ -1,28 +1,28 @@
 //! Recordings in which nobody measured response time: what their counters say, and that they say nothing where nothing is.
 
 use crate::cause::Cause;
-use holdup_signals::counters::Signal;
+use holdup_signals::time::counters::Signal;
 
 use crate::testing::{Judged as _, SyntheticRecording};
 use crate::verdict::Answer;
-use holdup_signals::counters::Table;
+use holdup_signals::time::counters::Table;
 
 /// Length, and the stretch in which something happens, seconds.
 const LENGTH: i64 = 120;
 const FROM: i64 = 50;
 const TO: i64 = 80;
 
-/// A value for calm seconds and one for those of the stretch, with a little noise that is the same every time.
-fn between(calm: f64, stretch: f64) -> impl Fn(i64) -> f64 {
+/// A value for baseline seconds and one for those of the stretch, with a little noise that is the same every time.
+fn between(baseline: f64, stretch: f64) -> impl Fn(i64) -> f64 {
     move |second| {
         let noise = 1.0 + 0.04 * ((second * 7_919 % 13) as f64 / 6.0 - 1.0);
-        noise * if (FROM..TO).contains(&second) { stretch } else { calm }
+        noise * if (FROM..TO).contains(&second) { stretch } else { baseline }
     }
 }
 
 /// The same of a counter, a second.
-fn grown(calm: f64, stretch: f64) -> impl Fn(i64) -> f64 {
-    let rate = between(calm, stretch);
+fn grown(baseline: f64, stretch: f64) -> impl Fn(i64) -> f64 {
+    let rate = between(baseline, stretch);
     move |second| (0..second).map(&rate).sum()
 }
 
@@ -33,8 +33,8 @@ fn watched(hog: f64) -> SyntheticRecording {
     let mode = |mode| [("cpu_mode", mode)];
     let idle = 1.2 - hog.min(1.15);
     let server = if hog > 0.0 { 0.5 } else { 0.7 };
-    let status = |made: SyntheticRecording, name: &str, calm: f64, stretch: f64| {
-        made.counted(DB, &format!("mysql_global_status_{name}"), &[], grown(calm, stretch))
+    let status = |made: SyntheticRecording, name: &str, baseline: f64, stretch: f64| {
+        made.counted(DB, &format!("mysql_global_status_{name}"), &[], grown(baseline, stretch))
     };
     let mut made = SyntheticRecording::new(LENGTH)
         .setting("pid:7", "comm", "mysqld")

@@ -3,8 +3,8 @@
 
 use holdup_recording::metrics;
 use holdup_signals::View;
-use holdup_signals::flows::FlowSource;
-use holdup_signals::throttle::Unit;
+use holdup_signals::host::flows::FlowSource;
+use holdup_signals::host::throttle::Unit;
 
 use super::Readings;
 

@@ -1,21 +1,21 @@
 //! The facts of an instant: what CPUs, threads, disks, memory and sessions did, each with the row
 //! that shows it. What was not pasted is absent.
 
+use holdup_signals::host::cpu::{CpuMode, CpuTime};
 use std::collections::BTreeMap;
 
+use crate::resources::full_disk::FullDisk;
 use holdup_recording::words::{bytes, percent};
 use holdup_recording::{Labels, metrics};
-use holdup_signals::disk_waits::{Wait, wait_of};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::full_disk::FullDisk;
-use holdup_signals::threads::{Asleep, Place};
+use holdup_signals::host::disk_waits::{Wait, wait_of};
+use holdup_signals::host::threads::{Asleep, Place};
 use holdup_signals::{Disk, Gauge, View};
 
 use super::accept_queue::AcceptQueue;
 use super::documents::Documents;
-use super::machine;
 use super::pods::Pods;
-use super::{MANY, OF_WINDOW};
+use super::{MANY, OF_WINDOW, machine};
 use crate::case::Case;
 use crate::next_command::Machine;
 use crate::resources::cpu::{FULL, gives_way_seconds};
@@ -161,7 +161,7 @@ impl<'c> Facts<'c> {
             pool_queue: gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
             swapped: swapped(&view),
             available: available(&view),
-            full: view.room().map_or_else(|_| Vec::new(), |room| room.full),
+            full: crate::resources::full_disk::room(&view).map_or_else(|_| Vec::new(), |room| room.full),
             accept_queue: AcceptQueue::read(&view),
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),
@@ -305,24 +305,16 @@ impl<'c> Facts<'c> {
     }
 }
 
-/// Share (0-1) of CPU time in `mode`; 0 if it was not recorded.
-fn share_of_time(view: &View<'_>, mode: &str) -> f64 {
-    let time = |labels: &[(&str, &str)]| view.counter(metrics::host::CPU_TIME.name, labels, "").ok();
-    let all = time(&[]).map_or(0.0, |all| all.delta);
-    time(&[("cpu_mode", mode)]).map_or(0.0, |of| of.delta / all.max(1e-9))
-}
-
 fn niced(view: &View<'_>) -> f64 {
-    let all = view.counter(metrics::host::CPU_TIME.name, &[], "").map_or(0.0, |all| all.delta);
-    gives_way_seconds(view) / all.max(1e-9)
+    CpuTime::measure(view).map_or(0.0, |cpu| cpu.seconds.share(gives_way_seconds(view)))
 }
 
 fn idle(view: &View<'_>) -> Option<(f64, f64, Evidence)> {
-    let all = view.counter(metrics::host::CPU_TIME.name, &[], "").ok()?;
-    let (idle, waiting) = (share_of_time(view, "idle"), share_of_time(view, "iowait"));
+    let cpu = CpuTime::measure(view).ok()?;
+    let (idle, waiting) = (cpu.ratio(CpuMode::Idle), cpu.ratio(CpuMode::Iowait));
     let text =
         format!("{} of CPU time was idle, {} of it while a disk worked", percent(idle + waiting), percent(waiting));
-    Some((idle, waiting, all.evidence(percent(idle + waiting), "near 0 %, if CPU were the cause", text)))
+    Some((idle, waiting, cpu.time.evidence(percent(idle + waiting), "near 0 %, if CPU were the cause", text)))
 }
 
 fn waits_for_cpu(view: &View<'_>) -> Option<(f64, Evidence)> {

@@ -5,9 +5,9 @@
 use holdup_recording::metrics;
 use holdup_signals::View;
 
+use crate::change::database::{Home, Server};
+use crate::change::parameters::Engine;
 use crate::next_command::Machine;
-use holdup_signals::change::database::{Home, Server};
-use holdup_signals::change::parameters::Engine;
 
 /// The source of what a shell on the machine printed.
 const HOST: &str = "host";

@@ -11,7 +11,7 @@ pub(crate) mod pods;
 mod pods_tests;
 
 use holdup_signals::evidence::Evidence;
-use holdup_signals::threads::Place;
+use holdup_signals::host::threads::Place;
 
 use crate::strength::Strength;
 

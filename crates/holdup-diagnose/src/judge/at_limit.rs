@@ -2,12 +2,12 @@
 //! provider itself says that the limit binds. What that costs requests is not known.
 
 use crate::cause::Cause;
+use crate::change::Fix;
+use crate::resources::full_disk::ShownBy;
 use holdup_recording::clock;
 use holdup_recording::words::{percent, round};
 use holdup_signals::Window;
-use holdup_signals::evidence::Fix;
-use holdup_signals::full_disk::ShownBy;
-use holdup_signals::limit_shares::{LimitShare, Limited};
+use holdup_signals::host::limit_shares::{LimitShare, Limited};
 
 use super::snapshot::Judgement;
 use crate::case::Case;
@@ -55,7 +55,8 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Judgement> {
 /// A cloud's volume without storage: nothing else matters before there is room.
 fn full(case: &Case<'_>) -> Option<Judgement> {
     let view = case.view(case.whole());
-    let full = view.room().ok()?.full.into_iter().find(|full| full.shown_by == ShownBy::Cloud)?;
+    let full =
+        crate::resources::full_disk::room(&view).ok()?.full.into_iter().find(|full| full.shown_by == ShownBy::Cloud)?;
     let of = Cause::DiskFull.definition();
     let from = full.since.unwrap_or(view.window.from);
     let headline = format!(

@@ -13,7 +13,7 @@ use holdup_recording::Recording;
 use holdup_recording::excerpt::{Choice, Excerpt, Limits, Room};
 use holdup_recording::manifest::CoverageState;
 use holdup_recording::words::thousands;
-use holdup_signals::{Window, latency};
+use holdup_signals::{Window, client::latency};
 
 use super::span;
 use crate::case::{Case, Incomparable};

@@ -2,7 +2,7 @@
 
 use holdup_recording::clock;
 use holdup_recording::words::{percent, thousands};
-use holdup_signals::latency::FailedRequests;
+use holdup_signals::client::latency::FailedRequests;
 
 use crate::case::Case;
 use crate::failures::FAILURES_MATTER;

@@ -3,7 +3,7 @@
 //! and what would tell rivals apart.
 
 use holdup_signals::Window;
-use holdup_signals::disturbance::Disturbance;
+use holdup_signals::host::disturbance::Disturbance;
 
 use super::sentences::{answer, by_counters, is_load_carried, is_spoiled, of_search};
 use super::suspects::Suspects;

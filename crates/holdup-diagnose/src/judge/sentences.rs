@@ -1,14 +1,15 @@
 //! The kind of answer and its sentence.
 
 use crate::cause::Cause;
+use crate::generator;
+use crate::generator::{DisturbanceWords, GeneratorWords};
 use holdup_recording::objective::{Judgement, State, Unit};
-use holdup_signals::client::{mean_over, send_lag_ms};
-use holdup_signals::degradation::{EVERY_MET, Severity};
-use holdup_signals::disturbance::Disturbance;
-use holdup_signals::latency::Origin;
-use holdup_signals::objectives::Objective;
-use holdup_signals::validity::Limit;
-use holdup_signals::validity::{self, Label};
+use holdup_signals::client::degradation::{EVERY_MET, Severity};
+use holdup_signals::client::latency::Origin;
+use holdup_signals::client::objectives::Objective;
+use holdup_signals::client::validity::{Label, Limit};
+use holdup_signals::host::disturbance::Disturbance;
+use holdup_signals::time::requests::{mean_over, send_lag_ms};
 use holdup_signals::{Degradation, Window};
 
 use super::CULPRIT_RATIO;
@@ -73,7 +74,7 @@ pub(super) fn is_load_carried(case: &Case<'_>) -> bool {
     let minor = case.degradation.as_ref().filter(|c| c.severity == Severity::Minor && is_good_enough(case));
     let rate = |window: Window| case.due_per_second(window).ok();
     minor.is_some_and(|c| {
-        let rates = rate(c.slow).zip(c.calm.and_then(rate));
+        let rates = rate(c.slow).zip(c.baseline.and_then(rate));
         rates.is_some_and(|(now, before)| now >= MORE_LOAD * before)
     })
 }
@@ -130,7 +131,7 @@ pub(super) fn answer(
     match (&case.degradation, culprit) {
         // If all of the load was generated, the generator's delay only hides how good the service
         // is.
-        (complaint, _) if is_spoiled && (complaint.is_some() || !case.validity.is_put_on) => {
+        (symptom, _) if is_spoiled && (symptom.is_some() || !case.validity.is_put_on) => {
             (Answer::Undecided, limited(case))
         }
         // If the question cannot be answered, finding nothing conspicuous is not an answer.
@@ -194,7 +195,7 @@ pub(super) fn is_spoiled(case: &Case<'_>) -> bool {
 /// without them, a culprit is reason enough to say that something is wrong.
 fn minor(case: &Case<'_>, of: &Degradation, culprit: Option<&Finding>) -> Option<String> {
     let is_good_enough = is_good_enough(case);
-    let is_small = of.slow_mean_ms < UNEXPLAINED * of.calm_mean_ms;
+    let is_small = of.slow_mean_ms < UNEXPLAINED * of.baseline_mean_ms;
     let met = met(case);
     let what = of.text.replace(&format!(" ({EVERY_MET})"), "");
     match culprit {
@@ -230,7 +231,7 @@ fn limited(case: &Case<'_>) -> String {
 fn caveat(case: &Case<'_>) -> String {
     let validity = &case.validity;
     let limited = validity.spoiled().map(|w| w.seconds()).fold(0.0, |sum, s| sum + s);
-    let (of_limited, capped) = (validity::seconds(limited), validity.seconds(Label::Capped));
+    let (of_limited, capped) = (generator::seconds(limited), validity.seconds(Label::Capped));
     match () {
         () if limited > 0.0 && validity.is_put_on => {
             format!("; but for {of_limited} s response times include the load generator's own delay")
@@ -240,7 +241,7 @@ fn caveat(case: &Case<'_>) -> String {
         ),
         () if capped > 0.0 => format!(
             "; but for {} s the limit of {} requests in flight bound, so the achieved rate does not show the service's limit",
-            validity::seconds(capped),
+            generator::seconds(capped),
             validity.connections
         ),
         () => String::new(),
@@ -273,7 +274,7 @@ pub(super) fn left_out(case: &Case<'_>) -> String {
     if seconds <= 0.0 {
         return String::new();
     }
-    format!("; {} s in which the load generator could not keep up are left out", validity::seconds(seconds))
+    format!("; {} s in which the load generator could not keep up are left out", generator::seconds(seconds))
 }
 
 /// Objectives on response time, or all if it has none: without them the question is open.

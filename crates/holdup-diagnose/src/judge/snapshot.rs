@@ -4,11 +4,12 @@
 
 mod suspects;
 
+use crate::change::Fix;
 use std::collections::BTreeSet;
 
 use holdup_recording::words::round;
 use holdup_signals::Window;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 use self::suspects::{Suspect, suspects};
 use crate::case::Case;

@@ -1,6 +1,7 @@
 //! What is wrong although nothing got worse: requests that wait in line all the time, and limits
 //! that were reached. Only for what was watched: where there are objectives, they say what is good.
 
+use crate::origin::OriginWords;
 use holdup_recording::metrics;
 
 use crate::case::Case;

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Part;
 use crate::case::Case;
+use crate::ledger::little::{self, Check};
 use holdup_recording::words::round;
-use holdup_signals::accounts::little::{self, Check};
-use holdup_signals::accounts::{Account, Accounts, Context, Owner, account, label, trace_number, trace_of};
-use holdup_signals::client::{service_ms, unloaded_ms};
+use holdup_signals::app::accounts::{Account, Accounts, Context, Owner, account, label, trace_number, trace_of};
+use holdup_signals::time::requests::{service_ms, unloaded_ms};
 use holdup_signals::yardstick::SERVICE_SLOWED;
 
 /// Most single requests to show.
@@ -84,8 +84,8 @@ pub struct WaitReport {
 
 /// Response time from which a request of `case` is slow, milliseconds.
 pub(crate) fn slow_from_ms(case: &Case<'_>) -> f64 {
-    let calm = case.degradation.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
-    let rows = calm
+    let baseline = case.degradation.as_ref().and_then(|c| c.baseline).and_then(|w| case.requests_in(w).ok());
+    let rows = baseline
         .filter(|rows| !rows.is_empty())
         .or_else(|| case.slow_requests().ok().map(<[_]>::to_vec))
         .unwrap_or_default();

@@ -14,10 +14,10 @@ use super::by_log::PROXYS_QUEUE;
 use super::by_sessions::{self, SessionShares};
 use super::{Intervals, NETWORK, POOLER};
 use crate::case::Case;
-use holdup_signals::client::service_ms;
-use holdup_signals::distribution::mean_of;
-use holdup_signals::timing;
-use holdup_signals::{View, Window, processes};
+use holdup_signals::app::timing;
+use holdup_signals::time::distribution::mean_of;
+use holdup_signals::time::requests::service_ms;
+use holdup_signals::{View, Window, host::processes};
 
 /// The database is sampled at other times: a queue seen this long before or after an interval may
 /// have existed in it.

@@ -13,7 +13,7 @@ use super::by_sessions::SessionShares;
 use super::instants::{self, Instant};
 use crate::case::Case;
 use holdup_recording::metrics;
-use holdup_signals::app_server::{Levels, Outside};
+use holdup_signals::app::app_server::{Levels, Outside};
 use holdup_signals::{View, Window};
 
 /// Connections not accepted; accepted ones beyond those worked on at once; answers awaited from
@@ -157,8 +157,8 @@ mod tests {
             .gauge(server, "tcp_accept_queue_length", &[("port", "8080")], 10.0)
             .gauge(server, "server_accepted_connections", &[("pid", "7")], 4.0)
             .gauge(server, "server_answering_connections", &[("pid", "7")], 4.0);
-        let calm = made.part("accept_queue");
-        assert!((calm - 200.0).abs() < 25.0, "{calm}");
+        let baseline = made.part("accept_queue");
+        assert!((baseline - 200.0).abs() < 25.0, "{baseline}");
         let dropping = made.counter(server, "tcp_listen_overflows_total", &[], 5.0).part("accept_queue");
         assert!((dropping - 320.0).abs() < 25.0, "{dropping}");
     }

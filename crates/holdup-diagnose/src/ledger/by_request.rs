@@ -6,8 +6,8 @@ use holdup_recording::rows::Request;
 
 use super::{LedgerRow, Part};
 use holdup_recording::words::round;
-use holdup_signals::accounts::{Account, Accounts, Amounts, Owner, SPEAKS};
-use holdup_signals::client::{mean_over, response_ms, service_ms};
+use holdup_signals::app::accounts::{Account, Accounts, Amounts, Owner, SPEAKS};
+use holdup_signals::time::requests::{mean_over, response_ms, service_ms};
 
 /// Joined accounts by request.
 pub(crate) struct Joined<'x, 'a>(HashMap<*const Request, &'x Account<'a>>);
@@ -40,9 +40,9 @@ impl<'x, 'a> Joined<'x, 'a> {
         let service = mean(|r| service_ms(r).unwrap_or(0.0));
         let scale = if joined_service_ms > 0.0 { service / joined_service_ms } else { 0.0 };
         let amount = |owner: Owner| match owner {
-            Owner::ClientQueue => (mean(holdup_signals::client::client_queue_ms), 0.0),
+            Owner::ClientQueue => (mean(holdup_signals::time::requests::client_queue_ms), 0.0),
             Owner::Connect => (mean(|r| r.connect_ns as f64 / 1e6), 0.0),
-            Owner::SendLag => (mean(|r| holdup_signals::client::send_lag_ms(r).unwrap_or(0.0)), 0.0),
+            Owner::SendLag => (mean(|r| holdup_signals::time::requests::send_lag_ms(r).unwrap_or(0.0)), 0.0),
             owner => (sum.ms(owner) * scale, sum.error_ms(owner) * scale),
         };
         let amounts = Owner::ALL.map(|owner| (owner, amount(owner)));

@@ -11,7 +11,7 @@ use super::instants::{self, Instant};
 use super::{Intervals, POOLER};
 use crate::case::Case;
 use holdup_signals::View;
-use holdup_signals::server_waits::{self, SessionWait};
+use holdup_signals::database::server_waits::{self, SessionWait};
 
 pub(super) const PARTS: [&str; 5] = [
     "database_admission_queue",

@@ -1,10 +1,10 @@
 //! The ledger of traces alone, as an import of them has it: without rows of requests, the service's own
 //! spans are the requests. Each is split along its critical path, so its parts are its duration.
 
+use crate::gains::{CriticalPathReport, gains};
 use holdup_recording::words::round;
-use holdup_signals::accounts::{Owner, Resource};
-use holdup_signals::gains::{CriticalPathReport, gains};
-use holdup_signals::traced::{self, Operation, Requests};
+use holdup_signals::app::accounts::{Owner, Resource};
+use holdup_signals::app::traced::{self, Operation, Requests};
 
 use super::{BANDS, LedgerRow, Part};
 use crate::case::Case;

@@ -7,7 +7,7 @@ use super::{Intervals, NETWORK};
 use crate::case::Case;
 use crate::cause::Cause;
 use crate::resources::runtime::RuntimePauses;
-use holdup_signals::client::{mean_over, service_ms};
+use holdup_signals::time::requests::{mean_over, service_ms};
 
 /// The part.
 const PAUSE: Cause = Cause::RuntimePause;

@@ -4,7 +4,7 @@
 use crate::case::Case;
 use crate::causes::{Cause, Edge, Magnitude, Trait};
 use crate::resources::volume::demand;
-use holdup_signals::client::{client_queue_ms, mean_over};
+use holdup_signals::time::requests::{client_queue_ms, mean_over};
 
 /// All that links need to know besides the findings.
 pub(crate) struct Circumstances {

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use holdup_signals::Window;
-use holdup_signals::accounts::{Accounts, Owner, Resource, SPEAKS, label, trace_of};
-use holdup_signals::traced::{self, Operation, Requests};
+use holdup_signals::app::accounts::{Accounts, Owner, Resource, SPEAKS, label, trace_of};
+use holdup_signals::app::traced::{self, Operation, Requests};
 
 use crate::case::Case;
 
@@ -15,7 +15,7 @@ pub struct AppWait {
     /// In the episode.
     pub ms: f64,
     /// In the baseline window, if there is one.
-    pub calm_ms: Option<f64>,
+    pub baseline_ms: Option<f64>,
     /// By what it waits for: how much more than in the baseline window.
     pub growth_ms: BTreeMap<String, f64>,
 }
@@ -41,19 +41,19 @@ pub fn front<'x, 'a>(case: &Case<'_>, requests: &'x Requests<'a>, window: Window
 
 fn of_requests(case: &Case<'_>, owner: Owner, resource: Resource) -> Option<AppWait> {
     let ms = case.accounts().mean_ms_of_app(owner)?;
-    let calm = case.calm_accounts();
-    let calm_ms = calm.and_then(|calm| calm.mean_ms_of_app(owner));
-    let before = calm.map(|calm| by_name(case, calm, resource));
+    let baseline = case.baseline_accounts();
+    let baseline_ms = baseline.and_then(|baseline| baseline.mean_ms_of_app(owner));
+    let before = baseline.map(|baseline| by_name(case, baseline, resource));
     let growth_ms = growth(by_name(case, case.accounts(), resource), before);
-    Some(AppWait { ms, calm_ms, growth_ms })
+    Some(AppWait { ms, baseline_ms, growth_ms })
 }
 
 fn of_traces(case: &Case<'_>, resource: Resource) -> Option<AppWait> {
     let now = traced_by_name(case, case.episode(), resource)?;
-    let before = case.calm().and_then(|calm| traced_by_name(case, calm.window, resource));
+    let before = case.baseline().and_then(|baseline| traced_by_name(case, baseline.window, resource));
     let ms = now.values().sum();
-    let calm_ms = before.as_ref().map(|before| before.values().sum());
-    Some(AppWait { ms, calm_ms, growth_ms: growth(now, before) })
+    let baseline_ms = before.as_ref().map(|before| before.values().sum());
+    Some(AppWait { ms, baseline_ms, growth_ms: growth(now, before) })
 }
 
 fn growth(mut now: ByName, before: Option<ByName>) -> ByName {

@@ -76,8 +76,8 @@ pub fn asked_by_hand(view: &View<'_>) -> Option<Evidence> {
 pub fn are_forced(case: &Case<'_>) -> bool {
     let capacity = |view: &View<'_>| view.gauge(metrics::mysql::INNODB_LOG_CAPACITY_BYTES.name, &[], "").ok();
     let slow = case.slow();
-    let is_cut = case.calm().is_some_and(|calm| {
-        let (now, before) = (capacity(&slow), capacity(&calm));
+    let is_cut = case.baseline().is_some_and(|baseline| {
+        let (now, before) = (capacity(&slow), capacity(&baseline));
         now.zip(before).is_some_and(|(now, before)| now.mean < CUT * before.mean)
     });
     is_cut || asked_by_hand(&slow).is_some()

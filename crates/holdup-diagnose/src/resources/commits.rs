@@ -3,7 +3,7 @@
 
 use holdup_recording::metrics::{self, Metric};
 use holdup_recording::words::{ms, percent};
-use holdup_signals::database::DATABASE;
+use holdup_signals::database::server::DATABASE;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Disk, Missing, View};
 

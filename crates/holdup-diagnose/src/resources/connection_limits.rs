@@ -7,7 +7,7 @@ use holdup_recording::metrics::nginx as metric;
 use holdup_recording::rows::Event;
 use holdup_recording::words::thousands;
 use holdup_recording::{Labels, metrics};
-use holdup_signals::database::DATABASE;
+use holdup_signals::database::server::DATABASE;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Gauge, Missing, View, Window};
 

@@ -5,8 +5,8 @@ mod names;
 mod unreported;
 
 use holdup_recording::words::ms;
+use holdup_signals::app::timing::{self, APP_METRICS};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::timing::{self, APP_METRICS};
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Gauge, Mean, Missing, View};
 
@@ -137,7 +137,7 @@ impl ConnectionHold {
         });
         Ok(Self {
             now: PoolStretch::measure(case, &view, names)?,
-            before: case.calm().and_then(|calm| PoolStretch::measure(case, &calm, names).ok()),
+            before: case.baseline().and_then(|baseline| PoolStretch::measure(case, &baseline, names).ok()),
             awaited,
             peak_per_second: case.peak_offered_per_second(),
         })

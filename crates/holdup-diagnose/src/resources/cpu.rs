@@ -1,11 +1,10 @@
 //! CPUs: how busy they are, how many a process can use, and when their use is the service's own.
 
-use std::collections::BTreeMap;
-
 use holdup_recording::metrics;
 use holdup_recording::words::percent;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Counter, Missing, View, timing};
+use holdup_signals::host::cpu::{self, CpuMode, CpuSeconds, CpuTime};
+use holdup_signals::{Counter, Missing, View, app::timing};
 
 use crate::case::Case;
 
@@ -56,33 +55,25 @@ pub struct CpuUse {
 }
 
 impl CpuUse {
-    /// Over `view`; iowait is idle time.
+    /// Over `view`; time with I/O in flight is unused as well.
     ///
     /// # Errors
     /// If the host was not watched.
     pub fn measure(view: &View<'_>) -> Result<Self, Missing> {
-        const TIME: &str = metrics::host::CPU_TIME.name;
-        let time = view.counter(TIME, &[], HOST)?;
-        let mode = |mode| view.counter(TIME, &[("cpu_mode", mode)], HOST);
-        let idle = mode("idle")?.delta + mode("iowait").map_or(0.0, |c| c.delta);
-        let in_use = time.delta - idle;
-        let niced = mode("nice").map_or(0.0, |c| c.delta);
+        let CpuTime { time, seconds, .. } = CpuTime::measure(view)?;
+        let no_idle = || Missing::new("idle CPU time", HOST);
+        seconds.counted(CpuMode::Idle).ok_or_else(no_idle)?;
         let gives_way = gives_way_seconds(view);
-        let grown = |labels: &[(&str, &str)]| {
-            let growths = view.growths(|_| true, TIME, labels).into_iter();
-            growths.map(|g| (g.window.from, g.delta)).collect::<BTreeMap<i64, f64>>()
-        };
-        let all = grown(&[]);
-        let free = [("idle", 1.0), ("iowait", 1.0), ("nice", gives_way / niced.max(1e-9))];
-        let free = free.map(|(mode, part)| (grown(&[("cpu_mode", mode)]), part));
-        let free_at = |at: &i64| free.iter().filter_map(|(of, part)| Some(of.get(at)? * part)).sum::<f64>();
-        let full = all.iter().filter(|(at, all)| free_at(at) <= (1.0 - FULL) * **all).count();
-        let share = |seconds: f64| (seconds / time.delta.max(1e-9)).clamp(0.0, 1.0);
+        let others = gives_way / seconds.of(CpuMode::Nice).max(1e-9);
+        let intervals = cpu::intervals(view.index, view.window, |_| true);
+        let free = |cpu: &CpuSeconds| cpu.unused() + others * cpu.of(CpuMode::Nice);
+        let full = intervals.iter().filter(|(_, cpu)| free(cpu) <= (1.0 - FULL) * cpu.all).count();
+        let share = |of: f64| seconds.share(of).clamp(0.0, 1.0);
         Ok(Self {
-            busy: share(in_use - gives_way),
+            busy: share(seconds.used() - gives_way),
             gives_way: share(gives_way),
-            seconds: in_use - gives_way,
-            full: full as f64 / (all.len() as f64).max(1.0),
+            seconds: seconds.used() - gives_way,
+            full: full as f64 / (intervals.len() as f64).max(1.0),
             time,
         })
     }
@@ -126,13 +117,13 @@ const READ_ERROR: f64 = 0.1;
 /// way for itself: what its processes used in user mode beyond all that was used there without a
 /// nice value, is theirs.
 pub fn gives_way_seconds(view: &View<'_>) -> f64 {
-    let used = |metric, mode| view.counter(metric, &[("cpu_mode", mode)], "").ok();
-    let Some(niced) = used(metrics::host::CPU_TIME.name, "nice") else { return 0.0 };
+    let Ok(host) = CpuTime::measure(view) else { return 0.0 };
+    let Some(niced) = host.counter(CpuMode::Nice) else { return 0.0 };
     // By rates, because a busy host reads its processes at other instants than itself.
-    let ordinary = used(metrics::host::CPU_TIME.name, "user").map_or(0.0, |user| user.rate());
+    let in_user_mode = |metric| view.counter(metric, &[("cpu_mode", CpuMode::User.label())], "").ok();
     let own = [metrics::process::CPU_TIME.name, metrics::server::THREAD_CPU_TIME.name];
-    let own = own.into_iter().find_map(|metric| used(metric, "user")).map_or(0.0, |user| user.rate());
-    let others = niced.rate() - (own - ordinary).max(0.0);
+    let own = own.into_iter().find_map(in_user_mode).map_or(0.0, |user| user.rate());
+    let others = niced.rate() - (own - host.cpus(CpuMode::User)).max(0.0);
     if others >= READ_ERROR * niced.rate() { others * niced.seconds } else { 0.0 }
 }
 

@@ -4,7 +4,7 @@ use holdup_recording::metrics;
 use holdup_recording::quota::{self, CpuQuota};
 use holdup_recording::words::{ms, percent};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::processes::Process;
+use holdup_signals::host::processes::Process;
 use holdup_signals::{Counter, Missing, View};
 
 use super::workers;

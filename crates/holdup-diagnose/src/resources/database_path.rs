@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdup_recording::{Labels, metrics};
-use holdup_signals::app_server::waited_ms;
-use holdup_signals::client::service_ms;
+use holdup_signals::app::app_server::waited_ms;
+use holdup_signals::database::ports::watched_database_ports;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::ports::watched_database_ports;
-use holdup_signals::{Missing, View, timing};
+use holdup_signals::time::requests::service_ms;
+use holdup_signals::{Missing, View, app::timing};
 
 pub use self::clients::{is_local, is_there};
 use crate::case::Case;
@@ -91,18 +91,18 @@ impl DatabasePath {
     }
 
     fn measure(case: &Case<'_>) -> Result<Self, Missing> {
-        let (slow, calm) = (case.slow(), case.calm());
+        let (slow, baseline) = (case.slow(), case.baseline());
         let (awaited_by, awaited) = await_source(case, &slow)?;
-        let before = calm.as_ref().map(|view| digests(view)).unwrap_or_default();
+        let before = baseline.as_ref().map(|view| digests(view)).unwrap_or_default();
         let statement_ms = statement_ms(&digests(&slow), &before);
         let is_known = |digest: &str, per_second: f64| {
-            calm.is_none() || before.get(digest).is_some_and(|(rate, _)| *rate >= KNOWN * per_second)
+            baseline.is_none() || before.get(digest).is_some_and(|(rate, _)| *rate >= KNOWN * per_second)
         };
         let ports = watched_database_ports(&slow);
         let moment = |view: &View<'_>| Moment::measure(case, view, awaited_by, &ports, &is_known);
         Ok(Self {
             now: moment(&slow)?,
-            before: calm.as_ref().map(moment).transpose()?.unwrap_or_default(),
+            before: baseline.as_ref().map(moment).transpose()?.unwrap_or_default(),
             awaited_by,
             awaited,
             statement_ms,

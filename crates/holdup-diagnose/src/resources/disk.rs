@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use holdup_recording::metrics;
 use holdup_recording::words::{bytes, bytes_per_second, ms, percent, thousands};
-use holdup_signals::disk_waits::DiskWaits;
-use holdup_signals::disks::HOST;
-use holdup_signals::throttle::Throttle;
-use holdup_signals::useful_reads::UsefulReads;
+use holdup_signals::host::disk_waits::DiskWaits;
+use holdup_signals::host::disks::HOST;
+use holdup_signals::host::throttle::Throttle;
+use holdup_signals::host::useful_reads::UsefulReads;
 use holdup_signals::{Disk, Disks, View};
 
 use holdup_signals::evidence::Evidence;

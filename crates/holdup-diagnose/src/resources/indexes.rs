@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use holdup_recording::{Labels, metrics};
 use holdup_signals::View;
+use holdup_signals::database::written::bare;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::written::bare;
 
 use crate::case::Case;
 
@@ -25,8 +25,8 @@ pub struct AddedIndexes {
 
 /// The table that got most indexes since the baseline window; none if no table got several.
 pub fn added(case: &Case<'_>) -> Option<AddedIndexes> {
-    let (slow, calm) = (case.slow(), case.calm()?);
-    let (now, before) = (built(&slow), built(&calm));
+    let (slow, baseline) = (case.slow(), case.baseline()?);
+    let (now, before) = (built(&slow), built(&baseline));
     let tables: BTreeSet<&String> = now.iter().map(|(table, _)| table).collect();
     let count = |table: &str| now.iter().filter(|build| build.0 == table && !before.contains(*build)).count();
     let most = tables.into_iter().max_by_key(|table| count(table)).filter(|table| count(table) >= SEVERAL);
@@ -37,7 +37,7 @@ pub fn added(case: &Case<'_>) -> Option<AddedIndexes> {
         let told = Evidence::new("sessions", "digest_text", labels, slow.window, format!("{count}"), "none", text);
         return Some(AddedIndexes { table: table.clone(), count, evidence: told });
     }
-    counted(&slow, &calm)
+    counted(&slow, &baseline)
 }
 
 /// Statements that build an index, by table.
@@ -64,11 +64,11 @@ fn indexed(text: &str) -> Option<String> {
 }
 
 /// By PostgreSQL's count of a table's indexes.
-fn counted(slow: &View<'_>, calm: &View<'_>) -> Option<AddedIndexes> {
+fn counted(slow: &View<'_>, baseline: &View<'_>) -> Option<AddedIndexes> {
     const METRIC: &str = metrics::postgresql::TABLE_INDEXES.name;
     let level = |view: &View<'_>, table: &str| view.gauge(METRIC, &[("table", table)], "").ok();
     let more = |table: &str| {
-        let (now, before) = (level(slow, table)?, level(calm, table)?);
+        let (now, before) = (level(slow, table)?, level(baseline, table)?);
         let count = (now.max - before.max).max(0.0) as usize;
         (count >= SEVERAL).then(|| {
             let text = format!("{table} has {:.0} indexes, {:.0} in the baseline window", now.max, before.max);

@@ -4,7 +4,7 @@
 use holdup_recording::metrics;
 use holdup_recording::words::{bytes, bytes_per_second, ms, percent};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::plateau::inner;
+use holdup_signals::time::plateau::inner;
 use holdup_signals::{Missing, Plateau, View};
 
 /// What to record for the interfaces of a machine.

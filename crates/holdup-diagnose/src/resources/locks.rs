@@ -1,7 +1,7 @@
 //! Locks of the database: how long they are held, and how long requests wait for them.
 
 use holdup_recording::rows::Session;
-use holdup_signals::blockers::Holder;
+use holdup_signals::database::blockers::Holder;
 use holdup_signals::{Missing, View};
 
 use super::newcomers::Newcomers;

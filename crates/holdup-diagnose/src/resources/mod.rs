@@ -14,10 +14,13 @@ pub mod cpu;
 pub mod cpu_quotas;
 pub mod database_path;
 pub mod disk;
+pub mod full_disk;
+pub mod index_builds;
 pub mod indexes;
 pub mod interfaces;
 pub mod late_connects;
 pub mod locks;
+pub mod network_limits;
 pub mod new_connections;
 pub mod newcomers;
 pub mod other_users;
@@ -28,6 +31,7 @@ pub mod reclaim;
 pub mod rows_read;
 pub mod runtime;
 pub mod sessions;
+pub mod slowed_operations;
 pub mod slower;
 mod statement_owner;
 pub mod statements;
@@ -54,7 +58,7 @@ pub fn share(case: &Case<'_>, ms: f64) -> f64 {
     let share = case.share(ms);
     let holds_workers = || {
         workers::waits_for_workers(case).is_some_and(|held| {
-            let least = if held.calm_ms.is_some() { MATTERS } else { HOLDS };
+            let least = if held.baseline_ms.is_some() { MATTERS } else { HOLDS };
             ms >= least * held.to_explain_ms()
         })
     };

@@ -3,7 +3,7 @@
 //! came at once.
 
 use holdup_recording::metrics;
-use holdup_signals::timing;
+use holdup_signals::app::timing;
 use holdup_signals::{Counter, Gauge, Growth, Missing, View};
 
 use super::connections::NAMES;
@@ -66,12 +66,12 @@ impl NewConnections {
 
 /// Milliseconds by which a request waits longer for a connection by the app's pool, and whether the
 /// pool says so. Without a pool's metrics, the excess without what statements grew by.
-pub fn waited_longer_ms(case: &Case<'_>, view: &View<'_>, calm: &View<'_>) -> (f64, bool) {
+pub fn waited_longer_ms(case: &Case<'_>, view: &View<'_>, baseline: &View<'_>) -> (f64, bool) {
     let each = |view: &View<'_>, metric: &str| -> Option<f64> {
         let mean = view.mean(metric, &[], timing::APP_METRICS).ok()?;
         Some(mean.ms * mean.count / case.completed_in(view.window).ok()?.max(1.0))
     };
-    let grown = |metric: &str| Some(each(view, metric)? - each(calm, metric)?);
+    let grown = |metric: &str| Some(each(view, metric)? - each(baseline, metric)?);
     match NAMES.iter().find_map(|names| grown(names.wait)) {
         Some(waited) => (waited.max(0.0), true),
         None => ((case.excess_ms() - grown(timing::OPERATION).unwrap_or(0.0)).max(0.0), false),

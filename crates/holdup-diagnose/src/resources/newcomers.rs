@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::rows::Session;
 use holdup_recording::words::thousands;
+use holdup_signals::database::written::bare;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::written::bare;
 use holdup_signals::{DigestUse, Missing};
 
 use crate::case::Case;
@@ -82,13 +82,13 @@ impl Newcomers {
 
     fn measure(case: &Case<'_>) -> Result<Self, Missing> {
         let slow = case.slow();
-        let calm = case.well_before().ok_or_else(|| Missing::calm(", for its statements to compare with"))?;
+        let baseline = case.well_before().ok_or_else(|| Missing::baseline(", for its statements to compare with"))?;
         let columns = ["digest_text", "rows_affected"];
-        let (now, before) = (slow.executed(&columns)?, calm.executed(&columns)?);
-        let (seconds, earlier) = (slow.window.seconds().max(1e-9), calm.window.seconds().max(1e-9));
+        let (now, before) = (slow.executed(&columns)?, baseline.executed(&columns)?);
+        let (seconds, earlier) = (slow.window.seconds().max(1e-9), baseline.window.seconds().max(1e-9));
         let completed = case.completed_in(slow.window)?.max(1.0);
         // More requests run their own statements more often, and a stall makes fewer of them.
-        let rose = (completed / seconds) / (case.completed_in(calm.window)?.max(1.0) / earlier);
+        let rose = (completed / seconds) / (case.completed_in(baseline.window)?.max(1.0) / earlier);
         let times = TIMES * rose.max(1.0);
         let by_session = texts_by_session(case);
         let changed_per_second = now.iter().map(|of| of.rows_changed).fold(0.0, |sum, rows| sum + rows) / seconds;

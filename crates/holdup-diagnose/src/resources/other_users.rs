@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use holdup_recording::metrics;
 use holdup_recording::rows::Session;
-use holdup_signals::threads::is_database_server;
+use holdup_signals::host::threads::is_database_server;
 use holdup_signals::{Missing, View};
 
 use crate::case::Case;
@@ -36,9 +36,9 @@ impl OtherUsers {
     }
 
     fn measure(case: &Case<'_>) -> Result<Self, Missing> {
-        let calm = case.well_before().ok_or_else(|| Missing::calm(", for its users to compare with"))?;
+        let baseline = case.well_before().ok_or_else(|| Missing::baseline(", for its users to compare with"))?;
         let columns = &["user", "true_state", "digest_text"];
-        let own: BTreeSet<&str> = calm.sessions(columns)?.iter().filter_map(|s| s.user.as_deref()).collect();
+        let own: BTreeSet<&str> = baseline.sessions(columns)?.iter().filter_map(|s| s.user.as_deref()).collect();
         let view = case.slow();
         let sessions = view.sessions(columns)?;
         let is_own = |session: &Session| session.user.as_deref().is_none_or(|user| own.contains(user));

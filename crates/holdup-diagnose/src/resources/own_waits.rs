@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdup_recording::{Labels, metrics};
-use holdup_signals::app_server::waited_ms;
+use holdup_signals::app::app_server::waited_ms;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::threads::is_database_server;
-use holdup_signals::{Missing, View, Window, timing};
+use holdup_signals::host::threads::is_database_server;
+use holdup_signals::{Missing, View, Window, app::timing};
 
 use crate::case::Case;
 
@@ -94,12 +94,12 @@ impl OwnWaits {
 
     fn measure(case: &Case<'_>) -> Result<Self, Missing> {
         let view = case.slow();
-        let calm = case.calm().ok_or_else(|| Missing::new("a baseline window of the app's threads", ENABLE))?;
-        let (now, before) = (sleepers(&view)?, sleepers(&calm)?);
+        let baseline = case.baseline().ok_or_else(|| Missing::new("a baseline window of the app's threads", ENABLE))?;
+        let (now, before) = (sleepers(&view)?, sleepers(&baseline)?);
         let errors = (now.variance + before.variance).sqrt();
         let grown = Some(now.mean - before.mean).filter(|grown| *grown >= ERRORS * errors).unwrap_or(0.0);
         let per_second = case.completed_in(view.window)? / view.window.seconds().max(1e-9);
-        let most_ms = grown_in_app_ms(case, &view, &calm).unwrap_or_else(|| case.excess_ms());
+        let most_ms = grown_in_app_ms(case, &view, &baseline).unwrap_or_else(|| case.excess_ms());
         let slept_ms = waited_ms(grown, per_second).clamp(0.0, most_ms.max(0.0));
         let most = now.places.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|((process, wchan), _)| (process, wchan));
         let process = most.map_or(&now.process, |(process, _)| process).clone();
@@ -132,9 +132,9 @@ fn behind_ms(slept_ms: f64, per_second: f64, most_ms: f64, error: f64) -> Option
 
 /// By how much the app's own timing of a request grew, milliseconds; none if it does not time them.
 /// A thread that sleeps beyond it has no request.
-fn grown_in_app_ms(case: &Case<'_>, view: &View<'_>, calm: &View<'_>) -> Option<f64> {
+fn grown_in_app_ms(case: &Case<'_>, view: &View<'_>, baseline: &View<'_>) -> Option<f64> {
     let of = |view: &View<'_>| view.mean(timing::HTTP_SERVER, &[], timing::APP_METRICS).ok().map(|mean| mean.ms);
-    Some((of(view)? - of(calm)?).min(case.excess_ms()))
+    Some((of(view)? - of(baseline)?).min(case.excess_ms()))
 }
 
 /// Threads of the app's processes in timers at the instants of `view`.

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use holdup_signals::database::pooler::{BusiestPool, ENABLE, KINDS, Kind, Loan};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::pooler::{BusiestPool, ENABLE, KINDS, Kind, Loan};
 use holdup_signals::{Counter, Gauge, Missing, View};
 
 use crate::case::Case;
@@ -83,7 +83,7 @@ impl Pooler {
             kind,
             statement_ms: waited_s / statements * 1e3,
             request_ms: waited_s / completed * 1e3,
-            busiest: kind.busiest(&view, case.calm().as_ref()),
+            busiest: kind.busiest(&view, case.baseline().as_ref()),
             waiting,
             waited,
         })

@@ -4,7 +4,7 @@
 use holdup_recording::metrics;
 use holdup_recording::words::thousands;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::memory::{HOST, Memory};
+use holdup_signals::host::memory::{HOST, Memory};
 use holdup_signals::{Counter, Missing, View};
 
 /// Pages that a stalled allocation frees before it continues (the kernel's SWAP_CLUSTER_MAX).

@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use holdup_recording::metrics;
 use holdup_recording::words::{ms, percent};
+use holdup_signals::app::runtime::{GoScheduler, Stop, Stops, go};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::runtime::{GoScheduler, Stop, Stops, go};
-use holdup_signals::{Missing, View, timing};
+use holdup_signals::{Missing, View, app::timing};
 
 use crate::case::Case;
 
@@ -60,7 +60,7 @@ pub struct RuntimePauses {
     pub unseen: Option<Missing>,
     /// Share (0-1) of the time and length in seconds of its stops.
     stops: (f64, Option<f64>),
-    calm_ms: Option<f64>,
+    baseline_ms: Option<f64>,
     request_ms: f64,
     evidence: Evidence,
 }
@@ -102,15 +102,15 @@ impl RuntimePauses {
     /// By the process whose stops cost most; requests are shared among processes as these count
     /// them.
     fn by_stops(case: &Case<'_>, view: &View<'_>, all: &[Stops]) -> Option<Self> {
-        let calm_view = case.calm();
-        let before = calm_view.as_ref().map(|calm| calm.runtime_stops().unwrap_or_default());
+        let baseline_view = case.baseline();
+        let before = baseline_view.as_ref().map(|baseline| baseline.runtime_stops().unwrap_or_default());
         let served: Vec<f64> = all.iter().map(|stops| served(view, stops)).collect();
         let all_served: f64 = served.iter().sum();
         let of_process = |(stops, served): (&Stops, &f64)| {
             let part = if all_served > 0.0 { served / all_served } else { 1.0 };
             let earlier = before.iter().flatten().find(|b| b.source == stops.source && b.identity == stops.identity);
             let now = cost(case, view, stops);
-            let then = calm_view.as_ref().zip(earlier).map(|(calm, stops)| cost(case, calm, stops));
+            let then = baseline_view.as_ref().zip(earlier).map(|(baseline, stops)| cost(case, baseline, stops));
             let evidence = stops.evidence(percent(stops.ratio()), "hardly any of the time", String::new());
             Self {
                 source: stops.source.clone(),
@@ -123,7 +123,7 @@ impl RuntimePauses {
                 intervals: intervals(case, view, stops),
                 unseen: None,
                 stops: (stops.ratio(), stops.length_s()),
-                calm_ms: then.map(|then| part * then.likely),
+                baseline_ms: then.map(|then| part * then.likely),
                 request_ms: part * now.likely,
                 evidence,
             }
@@ -146,11 +146,11 @@ impl RuntimePauses {
         let Some(one) = all.iter().max_by(|a, b| a.waited_s.total_cmp(&b.waited_s)) else { return Ok(None) };
         let sum = |all: &[GoScheduler]| all.iter().map(|scheduler| scheduler.waited_s).sum::<f64>();
         let request_ms = sum(all) / case.completed_in(view.window)?.max(1.0) * 1e3;
-        let calm_ms = match case.calm() {
-            Some(calm) => Some(sum(&calm.go_schedulers()) / case.completed_in(calm.window)?.max(1.0) * 1e3),
+        let baseline_ms = match case.baseline() {
+            Some(baseline) => Some(sum(&baseline.go_schedulers()) / case.completed_in(baseline.window)?.max(1.0) * 1e3),
             None => None,
         };
-        let explains_ms = (request_ms - calm_ms.unwrap_or(0.0)).max(0.0);
+        let explains_ms = (request_ms - baseline_ms.unwrap_or(0.0)).max(0.0);
         Ok(Some(Self {
             source: one.source.clone(),
             runtime: "Go",
@@ -162,7 +162,7 @@ impl RuntimePauses {
             intervals: vec![(view.window.from, view.window.to, request_ms)],
             unseen: None,
             stops: (0.0, None),
-            calm_ms,
+            baseline_ms,
             request_ms,
             evidence: one.evidence(ms(request_ms), "near 0 ms", String::new()),
         }))
@@ -181,8 +181,8 @@ impl RuntimePauses {
 
     /// What they cost a request, in words, with the pointer to their metric.
     pub fn evidence(&self) -> Evidence {
-        let before = match self.calm_ms {
-            Some(calm_ms) => format!(", against {} before", ms(calm_ms)),
+        let before = match self.baseline_ms {
+            Some(baseline_ms) => format!(", against {} before", ms(baseline_ms)),
             None => String::new(),
         };
         let cost = format!("{} of a request{before}", ms(self.request_ms));
@@ -220,7 +220,7 @@ fn collected_ms(case: &Case<'_>, view: &View<'_>, all: &[Stops]) -> f64 {
         let completed = case.completed_in(view.window).unwrap_or(0.0).max(1.0);
         ratio * view.window.seconds() / completed * 1e3
     };
-    let before = case.calm().map_or(0.0, |calm| of(&calm, &calm.runtime_stops().unwrap_or_default()));
+    let before = case.baseline().map_or(0.0, |baseline| of(&baseline, &baseline.runtime_stops().unwrap_or_default()));
     (of(view, all) - before).max(0.0)
 }
 
@@ -243,7 +243,7 @@ fn cost(case: &Case<'_>, view: &View<'_>, stops: &Stops) -> Cost {
 
 /// Milliseconds of a request, by the formula above.
 fn stopped_ms(case: &Case<'_>, ratio: f64, length_ms: f64, utilization: f64) -> f64 {
-    let usual_ms = case.degradation.as_ref().map_or(0.0, |found| found.calm_mean_ms);
+    let usual_ms = case.degradation.as_ref().map_or(0.0, |found| found.baseline_mean_ms);
     ratio * (usual_ms + length_ms / 2.0 / (1.0 - utilization))
 }
 
@@ -282,12 +282,12 @@ fn unseen(stops: &Stops, schedulers: &[GoScheduler]) -> Option<Missing> {
             "for how long threads wait for the interpreter's lock, beside collections: no runtime counts it",
             "--watch pid:N of the app, which shows a process that uses all of one CPU",
         ),
-        _ => ("what else stops the app's runtime, beside collections", holdup_signals::runtime::ENABLE),
+        _ => ("what else stops the app's runtime, beside collections", holdup_signals::app::runtime::ENABLE),
     };
     Some(Missing::new(what, enable))
 }
 
 fn unrecorded(view: &View<'_>) -> Missing {
     let what = format!("pauses of the app's runtime in {:.0} s", view.window.seconds());
-    Missing::new(what, holdup_signals::runtime::ENABLE)
+    Missing::new(what, holdup_signals::app::runtime::ENABLE)
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use holdup_recording::metrics;
 use holdup_recording::words::{ms, percent};
-use holdup_signals::database::DATABASE;
+use holdup_signals::database::server::DATABASE;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Gauge, Missing, View, Window};
 
 use crate::case::Case;
 
-pub use holdup_signals::slowed_operations::ALWAYS;
+pub use crate::resources::slowed_operations::ALWAYS;
 
 /// How sessions are counted, whatever they do.
 const COUNTS: [&str; 2] = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name];
@@ -43,9 +43,9 @@ impl PileUp {
         let ratio = instants / (instants + others).max(1.0);
         let then = then / instants.max(1.0);
         // If the storm never ends, the baseline window shows the usual number.
-        let usual = match case.calm().filter(|_| ratio >= ALWAYS) {
-            Some(calm) => {
-                executing(&calm, &|_| true).map(|(sessions, instants)| sessions / instants.max(1.0)).unwrap_or(0.0)
+        let usual = match case.baseline().filter(|_| ratio >= ALWAYS) {
+            Some(baseline) => {
+                executing(&baseline, &|_| true).map(|(sessions, instants)| sessions / instants.max(1.0)).unwrap_or(0.0)
             }
             None if others > 0.0 => other / others,
             None => 0.0,

@@ -23,8 +23,8 @@ impl Executed {
     /// # Errors
     /// Without a baseline window, or without counters by statement.
     pub fn measure(case: &Case<'_>, why: &str) -> Result<Self, Missing> {
-        let (slow, calm) = (case.slow(), case.calm().ok_or_else(|| Missing::calm(why))?);
-        let (now, before) = (slow.executed(&["digest_text"])?, calm.executed(&["digest_text"])?);
+        let (slow, baseline) = (case.slow(), case.baseline().ok_or_else(|| Missing::baseline(why))?);
+        let (now, before) = (slow.executed(&["digest_text"])?, baseline.executed(&["digest_text"])?);
         Ok(Self { now, before, completed: case.completed_in(slow.window)?.max(1.0) })
     }
 

@@ -2,7 +2,7 @@
 //! server.
 
 use crate::case::Case;
-use holdup_signals::accounts::{SPEAKS, Sources, trace_of};
+use holdup_signals::app::accounts::{SPEAKS, Sources, trace_of};
 
 /// Least number of requests followed into the database to conclude that none runs the statement.
 const LEAST: usize = 20;

@@ -8,11 +8,11 @@ use super::other_users::OtherUsers;
 use super::statement_owner;
 use crate::case::Case;
 use holdup_recording::words::ms;
-use holdup_signals::accounts::{self, Account, SPEAKS};
+use holdup_signals::app::accounts::{self, Account, SPEAKS};
+use holdup_signals::app::timing::app_operations;
+use holdup_signals::client::latency::{Origin, TRANSACTIONS};
+use holdup_signals::database::plans::PLANS;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::latency::{Origin, TRANSACTIONS};
-use holdup_signals::plans::PLANS;
-use holdup_signals::timing::app_operations;
 use holdup_signals::{DigestUse, View};
 
 /// The app's timing of its database calls, from its metrics or else its spans: milliseconds of a
@@ -90,7 +90,7 @@ pub fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &DigestUse, complete
                 let (mut count, mut sum_ms) = (0.0, 0.0);
                 for row in rows.iter().filter(|r| r.operation == operation.name) {
                     count += row.count() as f64;
-                    sum_ms += holdup_signals::client::response_ms(row) * row.count() as f64;
+                    sum_ms += holdup_signals::time::requests::response_ms(row) * row.count() as f64;
                 }
                 count > 0.0 && of.calls >= PER_REQUEST * count && sum_ms / count >= 0.5 * each_ms
             })

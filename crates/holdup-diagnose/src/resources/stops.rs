@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdup_recording::{Labels, metrics};
-use holdup_signals::app_server::waited_ms;
+use holdup_signals::app::app_server::waited_ms;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View, Window};
 
@@ -45,7 +45,7 @@ pub struct Stops {
     /// Share (0-1) of the instants at which it was stopped.
     pub ratio: f64,
     /// The same in the baseline window.
-    pub calm_ratio: f64,
+    pub baseline_ratio: f64,
     /// Milliseconds of a request in its stops.
     pub request_ms: f64,
     /// Number of instants at which it was stopped.
@@ -72,7 +72,7 @@ impl Stops {
 
     /// Milliseconds that they add to a request, beyond those of the baseline window.
     pub fn explains_ms(&self) -> f64 {
-        let grown = 1.0 - self.calm_ratio / self.ratio.max(1e-9);
+        let grown = 1.0 - self.baseline_ratio / self.ratio.max(1e-9);
         self.request_ms * grown.clamp(0.0, 1.0)
     }
 
@@ -89,13 +89,14 @@ impl Stops {
         view.gauge(metrics::process::THREADS.name, &[], ENABLE)?;
         let of = |source: &str, name: &str| {
             let (stopped, instants) = stopped_at(&view, source);
-            let calm = case.calm().map(|calm| stopped_at(&calm, source));
+            let baseline = case.baseline().map(|baseline| stopped_at(&baseline, source));
             let ratio = stopped.len() as f64 / (instants as f64).max(1.0);
             let in_flight = in_flight(case, &stopped);
             let running = running_at(&view, source, &stopped);
             Self {
                 name: name.to_owned(),
-                calm_ratio: calm.map_or(0.0, |(stopped, instants)| stopped.len() as f64 / (instants as f64).max(1.0)),
+                baseline_ratio: baseline
+                    .map_or(0.0, |(stopped, instants)| stopped.len() as f64 / (instants as f64).max(1.0)),
                 request_ms: cost(case, &view, ratio, in_flight, &running),
                 ratio,
                 instants: stopped.len(),

@@ -9,7 +9,7 @@ use holdup_signals::{Gauge, Missing, View};
 
 use crate::case::Case;
 
-pub use holdup_signals::slowed_operations::MONGODB;
+pub use crate::resources::slowed_operations::MONGODB;
 
 /// Of reads and of writes: operations in the queue, tickets in use, tickets left.
 const KINDS: [(&str, [Metric; 3]); 2] = [

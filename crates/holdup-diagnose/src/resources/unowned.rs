@@ -4,10 +4,10 @@
 
 use holdup_recording::metrics;
 use holdup_recording::words::ms;
-use holdup_signals::app_server::waited_ms;
+use holdup_signals::app::app_server::waited_ms;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::threads::is_database_server;
-use holdup_signals::{View, timing};
+use holdup_signals::host::threads::is_database_server;
+use holdup_signals::{View, app::timing};
 
 use super::workers::answered_per_second;
 use crate::case::Case;
@@ -30,8 +30,8 @@ impl UnownedTime {
     /// None unless the app times its requests and its waits for a pooled connection, and everything
     /// else that it may wait for was recorded, in the baseline window, too.
     pub fn measure(case: &Case<'_>) -> Option<Self> {
-        let (view, calm) = (case.slow(), case.calm()?);
-        let (now, before) = (Moment::measure(case, &view)?, Moment::measure(case, &calm)?);
+        let (view, baseline) = (case.slow(), case.baseline()?);
+        let (now, before) = (Moment::measure(case, &view)?, Moment::measure(case, &baseline)?);
         let sum = view.counter(&format!("{}_sum", timing::HTTP_SERVER), &[], "").ok()?;
         let cpu = view.counter(metrics::process::CPU_TIME.name, &[], "").ok()?;
         let (is, was) = (ms(now.timed_ms), ms(before.timed_ms));

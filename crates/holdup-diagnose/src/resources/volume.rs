@@ -4,10 +4,10 @@ pub mod demand;
 pub mod level;
 pub mod stated;
 
-use holdup_signals::client::{mean_over, service_ms};
-use holdup_signals::disk_waits::DiskWaits;
+use holdup_signals::host::disk_waits::DiskWaits;
+use holdup_signals::time::requests::{mean_over, service_ms};
 use holdup_signals::yardstick::MATTERS;
-use holdup_signals::{Missing, timing};
+use holdup_signals::{Missing, app::timing};
 
 use super::share;
 use crate::case::Case;

@@ -9,7 +9,7 @@ mod timing;
 
 use holdup_recording::words::ms;
 use holdup_signals::Missing;
-use holdup_signals::app_server;
+use holdup_signals::app::app_server;
 use holdup_signals::yardstick::MATTERS;
 
 use crate::case::Case;

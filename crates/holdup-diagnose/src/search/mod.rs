@@ -212,8 +212,8 @@ pub(crate) fn limited(recording: &Recording) -> Option<(Window, Option<Window>)>
     let window = |point: &StepReport| Window { from: at(point.from_s), to: at(point.to_s) };
     let slow =
         of("generator_limited").map(window).reduce(|a, b| Window { from: a.from.min(b.from), to: a.to.max(b.to) })?;
-    let calm = of("yes").map(window).max_by_key(|w| w.to - w.from);
-    Some((slow, calm))
+    let baseline = of("yes").map(window).max_by_key(|w| w.to - w.from);
+    Some((slow, baseline))
 }
 
 fn rate(estimate: Estimate) -> Interval {

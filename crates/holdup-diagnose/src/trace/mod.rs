@@ -2,14 +2,14 @@
 //! for and against it. A cause may leave several, such as a backup that reads and a load that writes;
 //! they stand in its folder.
 
+pub mod quantities;
 pub mod view;
 pub mod votes;
 
 use crate::trace::view::{Normal, Observation, View, all};
 use crate::trace::votes::{Part, Votes};
-use holdup_signals::counters::frame::Frame;
-use holdup_signals::counters::jitter::Jitter;
-use holdup_signals::counters::quantities;
+use holdup_signals::time::counters::frame::Frame;
+use holdup_signals::time::counters::jitter::Jitter;
 
 /// A pattern: what a cause must and cannot do to counters.
 #[derive(Debug, Clone, Copy)]

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use holdup_signals::counters::effect::{
+use crate::trace::quantities::SENT_PER_COMMIT;
+use holdup_signals::time::counters::effect::{
     BLOCK_S, CHANCE, Quantity, deviation, mean, nothing, of_sorted, percentile, plain_mean,
 };
-use holdup_signals::counters::frame::Rows;
-use holdup_signals::counters::jitter::Jitter;
-use holdup_signals::counters::quantities::SENT_PER_COMMIT;
+use holdup_signals::time::counters::frame::Rows;
+use holdup_signals::time::counters::jitter::Jitter;
 
 /// Healthy runs of the same system, and the answers computed from them so far.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 //! print what supports a cause and what clears it.
 
 use crate::trace::view::Observation;
-use holdup_signals::counters::jitter::Jitter;
+use holdup_signals::time::counters::jitter::Jitter;
 
 /// Most by which side effects can multiply what was seen of the mechanism itself: a cause whose
 /// mechanism was not seen is not named, whatever else fits.

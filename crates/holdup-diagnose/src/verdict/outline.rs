@@ -84,7 +84,8 @@ pub struct EpisodeReport {
     /// Their mean response time, milliseconds.
     pub response_ms: f64,
     /// The same in the baseline window; 0 without one.
-    pub calm_ms: f64,
+    #[serde(alias = "calm_ms")]
+    pub baseline_ms: f64,
     /// Whether it is the episode in which causes are judged.
     pub judged: bool,
 }

@@ -59,7 +59,7 @@ fn the_fixed_run_stands_for_the_healthy_time() {
 
 /// What was slow from its first second to its last has no baseline window, and rules that need one can't judge it.
 #[test]
-fn what_was_never_calm_is_judged_with_the_others_calm() {
+fn a_recording_without_a_baseline_is_judged_with_that_of_another() {
     let whole = fixture("throughput-ceiling-decoy-index");
     let episode = diagnose(&whole, None).episode.unwrap();
     let (start, s) = (whole.manifest.started_at, 1e9);

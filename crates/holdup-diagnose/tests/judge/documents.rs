@@ -1,9 +1,8 @@
 //! MongoDB by a minute of its own status, a document a second of the shape that servers of 7.0 answer: faults that it shows, and
 //! for each a decoy with the same symptom.
 
-use holdup_diagnose::Cause;
 use holdup_diagnose::verdict::{Answer, Role};
-use holdup_diagnose::{Diagnosis, diagnose};
+use holdup_diagnose::{Cause, Diagnosis, diagnose};
 use holdup_mongodb::{Document, Writer, status};
 use holdup_recording::rows::Sample;
 use holdup_signals::testing::SyntheticRecording;

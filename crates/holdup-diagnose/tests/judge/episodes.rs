@@ -7,7 +7,7 @@
 use holdup_diagnose::ClientView;
 use holdup_recording::rows::Request;
 use holdup_signals::Window;
-use holdup_signals::episodes::{Episode, find};
+use holdup_signals::time::episodes::{Episode, find};
 
 use crate::chance::Chance;
 

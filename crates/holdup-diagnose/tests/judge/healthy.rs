@@ -1,8 +1,7 @@
 //! Stretches in which nothing is broken, cut out of every fixture at random: none of them has a culprit.
 
-use holdup_diagnose::Cause;
 use holdup_diagnose::verdict::Answer;
-use holdup_diagnose::{Case, diagnose};
+use holdup_diagnose::{Case, Cause, diagnose};
 use holdup_signals::Window;
 
 use crate::chance::Chance;
@@ -20,7 +19,7 @@ fn healthy(fixture: &Fixture) -> Option<Window> {
     let phases = &fixture.recording.manifest.phases;
     match fixture.truth {
         Truth::Healthy => Some(Window { from: phases.first()?.from, to: phases.last()?.to }),
-        Truth::Broken(_) => Case::new(&fixture.recording, None).degradation?.calm,
+        Truth::Broken(_) => Case::new(&fixture.recording, None).degradation?.baseline,
         Truth::Unknown => None,
     }
 }

@@ -1,10 +1,9 @@
 //! Instants: what decides, what leaves two suspects, and that nothing conspicuous says nothing.
 
-use holdup_diagnose::Cause;
-use holdup_diagnose::Diagnosis;
 use holdup_diagnose::verdict::Answer;
-use holdup_recording::rows::{Session, Thread};
-use holdup_recording::{Labels, rows::Sample};
+use holdup_diagnose::{Cause, Diagnosis};
+use holdup_recording::Labels;
+use holdup_recording::rows::{Sample, Session, Thread};
 use holdup_signals::testing::SyntheticRecording;
 
 trait Judged {

@@ -11,10 +11,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use holdup_diagnose::Cause;
 use holdup_diagnose::causes::Outcome;
 use holdup_diagnose::verdict::{Answer, Diagnosis, Role};
-use holdup_diagnose::{Case, diagnose};
+use holdup_diagnose::{Case, Cause, diagnose};
 use holdup_recording::Recording;
 use holdup_recording::rows::Thread;
 use owned::owned;

@@ -5,7 +5,7 @@
 //! To see precision and recall: `cargo xtask test -p holdup-diagnose plateaus --no-capture`
 
 use holdup_signals::Window;
-use holdup_signals::plateau::{QueuedRate, ceilings, falls, sum};
+use holdup_signals::time::plateau::{QueuedRate, ceilings, falls, sum};
 
 use crate::chance::Chance;
 

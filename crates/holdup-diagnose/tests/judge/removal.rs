@@ -4,8 +4,7 @@
 mod honest;
 pub mod part;
 
-use holdup_diagnose::Cause;
-use holdup_diagnose::diagnose;
+use holdup_diagnose::{Cause, diagnose};
 use honest::{confidence, is_honest};
 use part::Part;
 

@@ -8,7 +8,7 @@ use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_recording::manifest::Model;
 use holdup_recording::rows::Sample;
 use holdup_recording::{Labels, Recording, metrics};
-use holdup_signals::validity::{Label, Limit};
+use holdup_signals::client::validity::{Label, Limit};
 
 const S: i64 = 1_000_000_000;
 
@@ -124,13 +124,13 @@ fn a_few_bad_seconds_are_left_out_and_said() {
         None,
     );
     assert_eq!(d.culprit.map(Cause::slug), Some("connection_pool_exhausted"), "{}", d.headline);
-    assert!(d.complaint.as_ref().unwrap().ends_with("1 s in which the load generator could not keep up are left out"));
+    assert!(d.symptom.as_ref().unwrap().ends_with("1 s in which the load generator could not keep up are left out"));
     assert_eq!(d.load.validity.generator_limited_s, 1.0);
     assert!(!d.load.generator_limited);
 }
 
 #[test]
-fn a_complaint_of_nothing_but_bad_seconds_is_the_generators() {
+fn a_symptom_of_nothing_but_bad_seconds_is_the_generators() {
     // All that is slow in this one are its last two seconds.
     let mut recording =
         with("demo-fixed", |s| second(180.0, if s >= 13 { 90.0 } else { 180.0 }, if s >= 13 { 1.0 } else { 0.3 }, 0.0));

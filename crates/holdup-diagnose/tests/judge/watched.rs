@@ -1,9 +1,8 @@
 //! Every fixture as if holdup had only watched, without a load of its own in front of the service: what is broken is named or left open and
 //! never called healthy, and no cause is named where nothing is broken.
 
-use holdup_diagnose::Cause;
-use holdup_diagnose::diagnose;
 use holdup_diagnose::verdict::{Answer, Diagnosis, NAMED};
+use holdup_diagnose::{Cause, diagnose};
 use holdup_recording::Recording;
 use holdup_recording::watchers::take_load;
 

@@ -1,13 +1,12 @@
 //! What a route answers.
 
+use hyper::StatusCode;
 use serde_json::Value;
-
-use crate::service::http::Status;
 
 /// A response, and the route under which it is counted.
 pub struct Answer {
     /// Its status.
-    pub status: Status,
+    pub status: StatusCode,
     /// Content type of its body.
     pub content_type: &'static str,
     /// Further lines of its head, each with its line end.
@@ -20,13 +19,13 @@ pub struct Answer {
 
 impl Answer {
     /// A response without a body.
-    pub fn empty(status: Status) -> Self {
+    pub fn empty(status: StatusCode) -> Self {
         let (fields, body, route) = (String::new(), String::new(), String::new());
         Self { status, content_type: "application/json", fields, body, route }
     }
 
     /// A response with a JSON body.
-    pub fn json(status: Status, body: &Value, route: String) -> Self {
+    pub fn json(status: StatusCode, body: &Value, route: String) -> Self {
         Self { body: body.to_string(), route, ..Self::empty(status) }
     }
 }

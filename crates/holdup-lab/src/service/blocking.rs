@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::service::http::{NoRequest, Status, Wire};
+use hyper::StatusCode;
+
+use crate::service::http::{NoRequest, Wire};
 use crate::service::listener::{bind, own_address, readable, set_backlog};
 use crate::service::{Options, ServiceError};
 
@@ -75,7 +77,7 @@ fn work(listener: &TcpListener, service_time: Duration, stopping: &AtomicBool) {
                 let body = if request.method == "HEAD" { "" } else { "{}" };
                 // The whole request has been read: closing at once loses nothing, and the worker is
                 // free.
-                let _ = wire.write(Status::OK, "application/json", "", body, false);
+                let _ = wire.write(StatusCode::OK, "application/json", "", body, false);
             }
             Err(NoRequest::Refused(status, _)) => {
                 if wire.write(status, "application/json", "", "{}", false).is_ok() {

@@ -1,10 +1,10 @@
-//! Options of the services with known capacity, and the choice between services. They run no SQL
-//! and have no pool: they exist to be overloaded.
+//! Options of the services with known capacity. They run no SQL and have no pool: they exist to be
+//! overloaded.
 
 use std::time::Duration;
 
-use crate::service::queue::{Overflow, Shape};
-use crate::service::{Options, ServiceError, duration};
+use crate::service::duration;
+use crate::service::queue::Overflow;
 
 /// See the module.
 #[derive(clap::Args, Clone, Debug)]
@@ -52,55 +52,6 @@ pub struct CapacityOptions {
     #[arg(long, value_name = "N", requires = "blocking_workers", conflicts_with = "servers", default_value_t = 128,
         value_parser = clap::value_parser!(u32).range(0..=65_535))]
     pub backlog: u32,
-}
-
-/// The kinds of services.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {
-    /// Routes with SQL, or the order service.
-    Handlers,
-    /// A queue before servers of exact speed.
-    Queue(Shape, Overflow),
-    /// Threads that block.
-    Blocking {
-        /// Number of threads.
-        workers: u32,
-        /// How long each is busy with a request.
-        service_time: Duration,
-        /// Connections that wait for them.
-        backlog: u32,
-    },
-}
-
-impl Kind {
-    /// The kind that `options` select.
-    ///
-    /// # Errors
-    ///
-    /// If an option is given that the kind does not use.
-    pub fn from_options(options: &Options) -> Result<Self, ServiceError> {
-        let capacity = &options.capacity;
-        match (capacity.servers, capacity.blocking_workers, capacity.service_time) {
-            (Some(servers), _, Some(time)) => {
-                let shape = Shape {
-                    servers: servers as usize,
-                    service_ns: time.as_nanos() as u64,
-                    room: capacity.room.map_or(usize::MAX, |room| room as usize),
-                    contention: capacity.contention,
-                    coherency: capacity.coherency,
-                };
-                Ok(Self::Queue(shape, capacity.overflow))
-            }
-            (None, Some(workers), Some(service_time)) => {
-                Ok(Self::Blocking { workers, service_time, backlog: capacity.backlog })
-            }
-            (_, _, Some(_)) => Err(ServiceError::BadOption {
-                option: "--service-time",
-                why: "it needs --servers N or --blocking-workers N as well".to_owned(),
-            }),
-            _ => Ok(Self::Handlers),
-        }
-    }
 }
 
 fn coefficient(text: &str) -> Result<f64, String> {

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hyper::StatusCode;
 use serde_json::{Value, json};
 
 use crate::service::answer::Answer;
 use crate::service::database::{Connection, StatementError, Target};
-use crate::service::http::{Request, Status};
+use crate::service::http::Request;
 use crate::service::metrics::{Metrics, POOL};
 use crate::service::options::Route;
 use crate::service::orders::Orders;
@@ -80,26 +81,26 @@ impl Service {
             return answer;
         }
         let Some(route) = self.routes.get(&request.path) else {
-            return error(Status::NOT_FOUND, "no such path", String::new());
+            return error(StatusCode::NOT_FOUND, "no such path", String::new());
         };
         if request.method != "GET" {
-            return error(Status::METHOD_NOT_ALLOWED, "only GET is answered", route.path.clone());
+            return error(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered", route.path.clone());
         }
         let id = match asked_id(&request.query) {
             Ok(id) => id.unwrap_or_else(|| self.draw_id()),
-            Err(()) => return error(Status::BAD_REQUEST, "id must be a whole number", route.path.clone()),
+            Err(()) => return error(StatusCode::BAD_REQUEST, "id must be a whole number", route.path.clone()),
         };
         if !self.work.is_zero() {
             thread::sleep(self.work);
         }
         let (status, body) = match &self.pool {
             Some(pool) if !route.statements.is_empty() => self.query(pool, route, id, trace),
-            _ => (Status::OK, json!({ "id": id })),
+            _ => (StatusCode::OK, json!({ "id": id })),
         };
         Answer::json(status, &body, route.path.clone())
     }
 
-    fn query(&self, pool: &Pool<Connection>, route: &Route, id: i64, trace: Option<&Trace<'_>>) -> (Status, Value) {
+    fn query(&self, pool: &Pool<Connection>, route: &Route, id: i64, trace: Option<&Trace<'_>>) -> (StatusCode, Value) {
         let asked = Instant::now();
         if !self.pool_checkout_delay.is_zero() {
             thread::sleep(self.pool_checkout_delay);
@@ -112,7 +113,7 @@ impl Service {
         }
         let Some(mut connection) = connection else {
             self.metrics.pool_timeouts_total.fetch_add(1, Ordering::Relaxed);
-            return (Status::UNAVAILABLE, json!({ "error": "no database connection became free in time" }));
+            return (StatusCode::SERVICE_UNAVAILABLE, json!({ "error": "no database connection became free in time" }));
         };
         let result = route.statements.iter().try_fold(Vec::new(), |_, sql| self.run(&mut connection, sql, id, trace));
         // The mistake that this service exists to show: it awaits the downstream service while it
@@ -131,9 +132,9 @@ impl Service {
             Err(error) => {
                 // The database's words go to the operator, not to the HTTP client.
                 eprintln!("{}: {error}", route.path);
-                (Status::INTERNAL_ERROR, json!({ "error": "the database failed" }))
+                (StatusCode::INTERNAL_SERVER_ERROR, json!({ "error": "the database failed" }))
             }
-            Ok(rows) => (Status::OK, json!({ "id": id, "rows": rows })),
+            Ok(rows) => (StatusCode::OK, json!({ "id": id, "rows": rows })),
         }
     }
 
@@ -171,6 +172,6 @@ fn asked_id(query: &str) -> Result<Option<i64>, ()> {
     asked.map(|text| text.parse().map_err(|_| ())).transpose()
 }
 
-fn error(status: Status, why: &str, route: String) -> Answer {
+fn error(status: StatusCode, why: &str, route: String) -> Answer {
     Answer::json(status, &json!({ "error": why }), route)
 }

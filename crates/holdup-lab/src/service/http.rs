@@ -5,6 +5,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
+use hyper::StatusCode;
+
 /// Longest request head, bytes: 8 KiB, as nginx allows for its first header buffers.
 pub const HEAD_BYTES_MAX: usize = 8 * 1024;
 
@@ -12,7 +14,7 @@ pub const HEAD_BYTES_MAX: usize = 8 * 1024;
 const FIELDS_MAX: usize = 64;
 
 /// Longest request body.
-pub const BODY_BYTES_MAX: usize = 64 * 1024;
+const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// A request, read to its end.
 #[derive(Debug)]
@@ -46,38 +48,7 @@ pub enum NoRequest {
     /// The client has closed, or the connection broke.
     Closed,
     /// The request cannot be answered: the status for it, and when its first byte had arrived.
-    Refused(Status, Instant),
-}
-
-/// A status line's number and words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status(pub u16, pub &'static str);
-
-impl Status {
-    /// 200
-    pub const OK: Self = Self(200, "OK");
-    /// 302
-    pub const FOUND: Self = Self(302, "Found");
-    /// 400
-    pub const BAD_REQUEST: Self = Self(400, "Bad Request");
-    /// 401
-    pub const UNAUTHORIZED: Self = Self(401, "Unauthorized");
-    /// 403
-    pub const FORBIDDEN: Self = Self(403, "Forbidden");
-    /// 404
-    pub const NOT_FOUND: Self = Self(404, "Not Found");
-    /// 405
-    pub const METHOD_NOT_ALLOWED: Self = Self(405, "Method Not Allowed");
-    /// 413
-    pub const CONTENT_TOO_LARGE: Self = Self(413, "Content Too Large");
-    /// 431
-    pub const HEAD_TOO_LARGE: Self = Self(431, "Request Header Fields Too Large");
-    /// 500
-    pub const INTERNAL_ERROR: Self = Self(500, "Internal Server Error");
-    /// 501
-    pub const NOT_IMPLEMENTED: Self = Self(501, "Not Implemented");
-    /// 503
-    pub const UNAVAILABLE: Self = Self(503, "Service Unavailable");
+    Refused(StatusCode, Instant),
 }
 
 /// A client's connection, and the bytes read ahead from it.
@@ -100,7 +71,7 @@ impl Wire {
         loop {
             if !self.ahead.is_empty() {
                 let begun = *begun.get_or_insert_with(Instant::now);
-                if let Some(Parsed { mut request, head_bytes, body_bytes }) = parse(&self.ahead, begun)? {
+                if let Some((mut request, head_bytes, body_bytes)) = parse(&self.ahead, begun)? {
                     self.ahead.drain(..head_bytes);
                     while self.ahead.len() < body_bytes {
                         self.more()?;
@@ -109,7 +80,7 @@ impl Wire {
                     return Ok(request);
                 }
                 if self.ahead.len() >= HEAD_BYTES_MAX {
-                    return Err(NoRequest::Refused(Status::HEAD_TOO_LARGE, begun));
+                    return Err(NoRequest::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, begun));
                 }
             }
             self.more()?;
@@ -134,16 +105,15 @@ impl Wire {
     /// Writes a whole response. `fields` are further lines of its head, each with its line end.
     pub fn write(
         &mut self,
-        status: Status,
+        status: StatusCode,
         content_type: &str,
         fields: &str,
         body: &str,
         keep_alive: bool,
     ) -> std::io::Result<()> {
         let connection = if keep_alive { "keep-alive" } else { "close" };
-        let Status(number, words) = status;
         let response = format!(
-            "HTTP/1.1 {number} {words}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: {connection}\r\n{fields}\r\n{body}",
+            "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: {connection}\r\n{fields}\r\n{body}",
             body.len()
         );
         self.stream.write_all(response.as_bytes())
@@ -165,27 +135,20 @@ impl Wire {
     }
 }
 
-/// A complete head.
-pub struct Parsed {
-    /// The request, without its body yet.
-    pub request: Request,
-    /// Bytes of the head.
-    pub head_bytes: usize,
-    /// Bytes of the body that follows.
-    pub body_bytes: usize,
-}
-
-/// The request at the start of `bytes`; `None` while its head is incomplete.
-pub fn parse(bytes: &[u8], begun: Instant) -> Result<Option<Parsed>, NoRequest> {
+/// The request at the start of `bytes`, without its body yet, and the bytes of its head and of its
+/// body; `None` while its head is incomplete.
+fn parse(bytes: &[u8], begun: Instant) -> Result<Option<(Request, usize, usize)>, NoRequest> {
     let refuse = |status| NoRequest::Refused(status, begun);
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut head = httparse::Request::new(&mut fields);
     let head_bytes = match head.parse(bytes) {
-        Ok(httparse::Status::Complete(n)) if n > HEAD_BYTES_MAX => return Err(refuse(Status::HEAD_TOO_LARGE)),
+        Ok(httparse::Status::Complete(n)) if n > HEAD_BYTES_MAX => {
+            return Err(refuse(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+        }
         Ok(httparse::Status::Complete(n)) => n,
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(httparse::Error::TooManyHeaders) => return Err(refuse(Status::HEAD_TOO_LARGE)),
-        Err(_) => return Err(refuse(Status::BAD_REQUEST)),
+        Err(httparse::Error::TooManyHeaders) => return Err(refuse(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)),
+        Err(_) => return Err(refuse(StatusCode::BAD_REQUEST)),
     };
     let target = head.path.unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -194,7 +157,7 @@ pub fn parse(bytes: &[u8], begun: Instant) -> Result<Option<Parsed>, NoRequest> 
     let mut body_bytes = 0;
     let mut given = Vec::with_capacity(head.headers.len());
     for field in head.headers.iter() {
-        let value = std::str::from_utf8(field.value).map_err(|_| refuse(Status::BAD_REQUEST))?.trim();
+        let value = std::str::from_utf8(field.value).map_err(|_| refuse(StatusCode::BAD_REQUEST))?.trim();
         given.push((field.name.to_owned(), value.to_owned()));
         if field.name.eq_ignore_ascii_case("connection") {
             for option in value.split(',').map(str::trim) {
@@ -206,15 +169,15 @@ pub fn parse(bytes: &[u8], begun: Instant) -> Result<Option<Parsed>, NoRequest> 
             }
         } else if field.name.eq_ignore_ascii_case("content-length") {
             if value.is_empty() || !value.bytes().all(|b| b.is_ascii_digit()) {
-                return Err(refuse(Status::BAD_REQUEST));
+                return Err(refuse(StatusCode::BAD_REQUEST));
             }
             body_bytes = value.parse().unwrap_or(usize::MAX);
         } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
-            return Err(refuse(Status::NOT_IMPLEMENTED));
+            return Err(refuse(StatusCode::NOT_IMPLEMENTED));
         }
     }
     if body_bytes > BODY_BYTES_MAX {
-        return Err(refuse(Status::CONTENT_TOO_LARGE));
+        return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE));
     }
     let request = Request {
         method: head.method.unwrap_or_default().to_owned(),
@@ -225,5 +188,5 @@ pub fn parse(bytes: &[u8], begun: Instant) -> Result<Option<Parsed>, NoRequest> 
         keep_alive,
         begun,
     };
-    Ok(Some(Parsed { request, head_bytes, body_bytes }))
+    Ok(Some((request, head_bytes, body_bytes)))
 }

@@ -1,13 +1,11 @@
 //! The service and its noisy neighbour on a real MariaDB of their own: private folder, private port, gone with the test.
 
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use holdup_protocol::database::Address;
+use holdup_testing::MariaDb;
 
 use crate::service::mysql;
 use crate::service::service_tests::{Client, metric, start};
@@ -19,71 +17,26 @@ struct NoisyNeighbourLine {
     options: NoisyNeighbourOptions,
 }
 
-/// A server that ends when it goes out of scope.
-struct MariaDb {
-    process: Child,
-    port: u16,
-    _folder: tempfile::TempDir,
-}
+/// A server with the table that is locked.
+struct Database(MariaDb);
 
-impl Drop for MariaDb {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn kit(script: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs/kit").join(script)
-}
-
-fn sh(script: &str, argument: &str) {
-    let output = Command::new("sh").arg(kit(script)).arg(argument).output().expect("sh runs");
-    assert!(output.status.success(), "{script} {argument}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-impl MariaDb {
-    fn start() -> Self {
-        sh("need.sh", "mariadb-server");
-        let folder = tempfile::tempdir().expect("a folder");
-        let data = folder.path().join("data").display().to_string();
-        sh("mariadb-init.sh", &data);
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
-        let process = Command::new("sh")
-            .arg(kit("mariadbd.sh"))
-            .args(["--no-defaults", "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=32M"])
-            .arg(format!("--datadir={data}"))
-            .arg(format!("--socket={}", folder.path().join("db.sock").display()))
-            .arg(format!("--port={}", free.port()))
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        let server = Self { process, port: free.port(), _folder: folder };
-        let mut root = server.root();
-        for sql in [
-            "CREATE DATABASE jobs",
-            "CREATE TABLE jobs.counter (id INT PRIMARY KEY, n INT)",
-            "INSERT INTO jobs.counter VALUES (1, 0), (2, 0)",
-        ] {
-            numbers(&mut root, sql);
-        }
-        server
+impl Database {
+    fn start() -> Option<Self> {
+        let server = MariaDb::new()?.start();
+        server.run(
+            "CREATE DATABASE jobs; CREATE TABLE jobs.counter (id INT PRIMARY KEY, n INT);
+             INSERT INTO jobs.counter VALUES (1, 0), (2, 0)",
+        );
+        Some(Self(server))
     }
 
     fn root(&self) -> mysql::Client {
-        let address = Address::parse(&format!("mysql://root@127.0.0.1:{}", self.port)).expect("an address");
-        let deadline = Instant::now() + Duration::from_secs(120);
-        loop {
-            match mysql::Client::connect(&address) {
-                Ok(client) => return client,
-                Err(error) => assert!(Instant::now() < deadline, "no answer after 2 min: {error}"),
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
+        let address = Address::parse(&format!("mysql://root@127.0.0.1:{}", self.0.port)).expect("an address");
+        mysql::Client::connect(&address).expect("a login")
     }
 
     fn address(&self) -> String {
-        format!("mysql://root@127.0.0.1:{}/jobs", self.port)
+        format!("mysql://root@127.0.0.1:{}/jobs", self.0.port)
     }
 }
 
@@ -97,7 +50,7 @@ fn numbers(client: &mut mysql::Client, sql: &str) -> Vec<u32> {
 
 #[test]
 fn a_lock_that_the_hog_holds_is_waited_for_and_a_killed_connection_comes_back() {
-    let database = MariaDb::start();
+    let Some(database) = Database::start() else { return };
     let route = "/count=UPDATE counter SET n = n + 1 WHERE id = {id}; SELECT id, n FROM counter WHERE id = {id}";
     let server = start(&["--database", &database.address(), "--pool", "2", "--rows", "2", "--route", route]);
     let mut client = Client::connect(server.listen);

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use hyper::StatusCode;
+
 use crate::service::answer::Answer;
 use crate::service::handler::Service;
-use crate::service::http::{NoRequest, Request, Status, Wire};
+use crate::service::http::{NoRequest, Request, Wire};
 use crate::service::listener::{bind, own_address, readable};
 use crate::service::pool::Pool;
 use crate::service::{Options, ServiceError, process};
@@ -165,7 +167,7 @@ fn serve(mut wire: Wire, service: &Service) {
         let (mut answer, method, keep_alive) = match &request {
             Ok(request) => (service.answer(request, trace.as_ref()), known_method(request), request.keep_alive),
             Err(status) => {
-                let body = format!("{{\"error\":\"{}\"}}", status.1);
+                let body = format!("{{\"error\":\"{}\"}}", status.canonical_reason().unwrap_or_default());
                 (Answer { body, ..Answer::empty(*status) }, "_OTHER", false)
             }
         };
@@ -180,11 +182,12 @@ fn serve(mut wire: Wire, service: &Service) {
         let written = wire.write(answer.status, answer.content_type, &answer.fields, &answer.body, keep_alive);
         let labels = format!(
             "http_route=\"{}\",http_request_method=\"{method}\",http_response_status_code=\"{}\"",
-            answer.route, answer.status.0
+            answer.route,
+            answer.status.as_u16()
         );
         metrics.request.observe(&labels, begun.elapsed());
         if let Some(trace) = trace {
-            trace.end(&answer.route, answer.status.0);
+            trace.end(&answer.route, answer.status.as_u16());
         }
         metrics.active_requests.fetch_sub(1, Ordering::Relaxed);
         if written.is_err() {
@@ -210,17 +213,17 @@ fn serve_admin(mut wire: Wire, service: &Service) {
             Ok(request) => request,
             Err(NoRequest::Closed) => return,
             Err(NoRequest::Refused(status, _)) => {
-                let _ = wire.write(status, TEXT, "", status.1, false);
+                let _ = wire.write(status, TEXT, "", status.canonical_reason().unwrap_or_default(), false);
                 return wire.close();
             }
         };
         let (status, body) = match request.path.as_str() {
             "/metrics" => {
                 let pool = service.pool.as_ref().map(Pool::snapshot);
-                (Status::OK, service.metrics.render(pool, process::usage()))
+                (StatusCode::OK, service.metrics.render(pool, process::usage()))
             }
-            "/health" => (Status::OK, "ok\n".to_owned()),
-            _ => (Status::NOT_FOUND, "there are /metrics and /health\n".to_owned()),
+            "/health" => (StatusCode::OK, "ok\n".to_owned()),
+            _ => (StatusCode::NOT_FOUND, "there are /metrics and /health\n".to_owned()),
         };
         if wire.write(status, TEXT, "", &body, request.keep_alive).is_err() {
             return;

@@ -21,8 +21,8 @@ fn bodies(listener: &TcpListener) -> Vec<Value> {
         }
         bytes.extend(&piece[..count]);
         while let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).expect("a length");
+            let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
             let whole = end + 4 + length.parse::<usize>().expect("a number");
             if bytes.len() < whole {
                 break;

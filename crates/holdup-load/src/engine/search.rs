@@ -87,7 +87,7 @@ struct Player<'a> {
     throttling: Throttling,
     throttled_s: f64,
     /// Mean service time of the first step, nanoseconds.
-    calm_ns: Option<f64>,
+    baseline_ns: Option<f64>,
 }
 
 /// Plays it to its end.
@@ -106,7 +106,7 @@ pub fn play(setup: SearchSetup<'_>) -> PlayedSearch {
         stolen: StolenTime::new(),
         throttling: Throttling::for_this_process(),
         throttled_s: 0.0,
-        calm_ns: None,
+        baseline_ns: None,
     };
     player.throttled_s = player.throttling.read().map_or(0.0, |t| t.seconds);
     let mut search = Search::new(config.clone());
@@ -207,7 +207,7 @@ impl Player<'_> {
         }
         seconds.truncate(length.as_secs() as usize);
         let limited = self.limit(&own);
-        self.calm_ns = self.calm_ns.or_else(|| mean_of(&own, |o| &o.latencies.service));
+        self.baseline_ns = self.baseline_ns.or_else(|| mean_of(&own, |o| &o.latencies.service));
         Some(Step {
             offered: rate,
             from,
@@ -239,7 +239,7 @@ impl Player<'_> {
         }
         let is_short = |s: &&&ObservedSecond| s.second.waiting > 0 && s.second.in_flight as u64 >= self.setup.slots;
         let service = mean_of(own, |o| &o.latencies.service)?;
-        let is_fast = self.calm_ns.is_some_and(|calm| service < SERVICE_RATIO_FAST * calm);
+        let is_fast = self.baseline_ns.is_some_and(|baseline| service < SERVICE_RATIO_FAST * baseline);
         (own.iter().filter(is_short).count() >= half && is_fast).then(|| {
             format!(
                 "all {} connections were in use while the service was still fast: raise \"connections\"",

@@ -18,8 +18,6 @@ mod new_connections;
 mod nginx;
 mod outcomes;
 mod play;
-#[path = "../../../holdup-protocol/tests/real/mod.rs"]
-mod real;
 mod redirects;
 mod rows;
 mod search;

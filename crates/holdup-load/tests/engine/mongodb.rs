@@ -9,14 +9,10 @@ use std::time::{Duration, Instant};
 
 use holdup_load::scenario::Scenario;
 use holdup_mongodb::Writer;
+use holdup_testing::ferretdb::{CANARY, Server};
+use holdup_testing::{certificate, free_port};
 
 use crate::play::{keep_going, patient, play};
-use crate::real::process::certificate;
-
-#[path = "../../../holdup-collect/tests/mongodb/server.rs"]
-mod server;
-
-use server::{CANARY, Server};
 
 /// For whatever only has to happen at some time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,7 +24,7 @@ fn scenario(target: &str, rest: &str) -> Scenario {
 
 #[test]
 fn commands_over_tls() {
-    let (dir, port) = (tempfile::tempdir().unwrap(), holdup_lab::ports::free().unwrap());
+    let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
     certificate(dir.path());
     let file = |name: &str| dir.path().join(name).display().to_string();
     let arguments = [

@@ -9,12 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use holdup_load::scenario::Scenario;
+use holdup_testing::PASSWORD;
+use holdup_testing::client::Client;
+use holdup_testing::lab::{MariaDb, Postgres};
 
 use crate::play::{Played, patient, play};
-use crate::real::PASSWORD;
-use crate::real::client::Client;
-use crate::real::mariadb::MariaDb;
-use crate::real::postgres::Postgres;
 
 /// Either server, as far as the tests need it.
 pub trait Database {
@@ -49,10 +48,10 @@ impl Database for MariaDb {
         self.certificate_file()
     }
     fn kill(&mut self) {
-        self.kill();
+        (**self).kill();
     }
     fn restart(&mut self) {
-        self.restart();
+        self.again();
     }
 }
 
@@ -71,10 +70,10 @@ impl Database for Postgres {
         self.certificate_file()
     }
     fn kill(&mut self) {
-        self.kill();
+        (**self).kill();
     }
     fn restart(&mut self) {
-        self.restart();
+        self.again();
     }
 }
 

@@ -3,12 +3,12 @@
 
 use std::fmt::Write as _;
 
-use holdup_sql::{PtOptions, pt_fingerprint};
+use holdup_sql::pt_fingerprint;
 use md5::{Digest as _, Md5};
 
 /// The fingerprint.
 pub fn fingerprint(sql: &[u8]) -> String {
-    pt_fingerprint(sql, PtOptions::default())
+    pt_fingerprint(sql)
 }
 
 /// The checksum of a fingerprint, as the tool prints it behind `ID`.

@@ -170,31 +170,27 @@ fn dialect(address: &str) -> Option<(Dialect, &str)> {
 
 fn read(address: &str) -> Result<Address, String> {
     let (dialect, rest) = dialect(address).ok_or("it begins with neither mysql:// nor postgres://")?;
-    // A password may contain `@`, `/` and `?` literally: the last `@` separates it from the host.
     let (account, place) = rest.rsplit_once('@').ok_or("the user is missing (USER@ before the host)")?;
+    let (mut address, query) = parts(dialect, account, place)?;
+    address.tls = tls(query)?;
+    Ok(address)
+}
+
+/// What stands before the last `@`, and behind it up to the `?`, without the escapes of a URL; and the query. A password may
+/// contain `@`, `/` and `?` literally.
+fn parts<'a>(dialect: Dialect, account: &str, place: &'a str) -> Result<(Address, &'a str), String> {
     let (place, query) = place.split_once('?').unwrap_or((place, ""));
     let (place, database) = place.split_once('/').unwrap_or((place, ""));
-    let (user, password, database) = names(account, database)?;
-    if user.is_empty() {
+    let (user, password) = account.split_once(':').unwrap_or((account, ""));
+    let (user, password, database) = (decoded(user)?, decoded(password)?, decoded(database)?);
+    let may_be_nobody = dialect == Dialect::Mongodb && account.is_empty();
+    if user.is_empty() && !may_be_nobody {
         return Err("the user is missing".to_owned());
     }
     let (host, port) = host_and_port(place, dialect.port())?;
-    Ok(Address {
-        dialect,
-        host,
-        port,
-        user,
-        password: Secret::new(password),
-        database: (!database.is_empty()).then_some(database),
-        accounts: None,
-        tls: tls(query)?,
-    })
-}
-
-/// User, password and database, without the escapes of a URL.
-fn names(account: &str, database: &str) -> Result<(String, String, String), String> {
-    let (user, password) = account.split_once(':').unwrap_or((account, ""));
-    Ok((decoded(user)?, decoded(password)?, decoded(database)?))
+    let database = (!database.is_empty()).then_some(database);
+    let password = Secret::new(password);
+    Ok((Address { dialect, host, port, user, password, database, accounts: None, tls: TlsMode::Off }, query))
 }
 
 fn tls(query: &str) -> Result<TlsMode, String> {

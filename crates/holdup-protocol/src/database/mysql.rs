@@ -8,7 +8,7 @@ mod ed25519;
 mod greeting;
 mod phase;
 mod response;
-mod row;
+pub(crate) mod row;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +22,6 @@ use crate::database::job::Job;
 use crate::database::login::{IN_THE_CLEAR, Login, TlsMode};
 use crate::database::outbox::Outbox;
 use crate::database::prepared::Prepared;
-use crate::database::rows::Rows;
 use crate::database::statement::Statement;
 use auth::Plugin;
 use greeting::Greeting;
@@ -76,7 +75,7 @@ pub(crate) struct Mysql {
     state: State,
     pub(crate) outbox: Outbox,
     job: Job,
-    answer: StatementAnswer,
+    pub(crate) answer: StatementAnswer,
     prepared: Prepared<Handle>,
     /// A statement that was prepared for one use.
     loose: Option<u32>,
@@ -86,7 +85,7 @@ pub(crate) struct Mysql {
     goes_on: bool,
     status: u16,
     /// Do not roll back a transaction that a failed statement left open.
-    leaves_transactions: bool,
+    pub(crate) leaves_transactions: bool,
 }
 
 impl Mysql {
@@ -131,18 +130,6 @@ impl Mysql {
         self.answer.begin(keep_row);
         self.send();
         Ok(())
-    }
-
-    pub(crate) fn keep_every_row(&mut self) {
-        self.answer.keeps_every_row = true;
-    }
-
-    pub(crate) fn take_rows(&mut self, rows: Rows) {
-        self.answer.hashed = rows;
-    }
-
-    pub(crate) fn leave_transactions(&mut self) {
-        self.leaves_transactions = true;
     }
 
     pub(crate) fn quit(&mut self) {

@@ -18,7 +18,6 @@ use crate::database::job::Job;
 use crate::database::login::{IN_THE_CLEAR, Login, TlsMode};
 use crate::database::outbox::Outbox;
 use crate::database::prepared::Prepared;
-use crate::database::rows::Rows;
 use crate::database::statement::{MAX_STATEMENT_BYTES, Statement};
 use auth::Step;
 
@@ -75,7 +74,7 @@ pub(crate) struct Postgres {
     state: State,
     pub(crate) outbox: Outbox,
     job: Job,
-    answer: StatementAnswer,
+    pub(crate) answer: StatementAnswer,
     prepared: Prepared<u64>,
     /// Number in the name of the statement prepared last.
     names: u64,
@@ -90,7 +89,7 @@ pub(crate) struct Postgres {
     copied: Option<Vec<u8>>,
     transaction: u8,
     /// Do not roll back a transaction that a failed statement left open.
-    leaves_transactions: bool,
+    pub(crate) leaves_transactions: bool,
 }
 
 impl Postgres {
@@ -157,18 +156,6 @@ impl Postgres {
         self.execute(&[statement], false, b"")?;
         self.copied = Some(rows);
         Ok(())
-    }
-
-    pub(crate) fn keep_every_row(&mut self) {
-        self.answer.keeps_every_row = true;
-    }
-
-    pub(crate) fn take_rows(&mut self, rows: Rows) {
-        self.answer.hashed = rows;
-    }
-
-    pub(crate) fn leave_transactions(&mut self) {
-        self.leaves_transactions = true;
     }
 
     pub(crate) fn quit(&mut self) {

@@ -206,18 +206,18 @@ impl Session {
     /// row of MySQL that fills a packet (16 MiB) ends the connection with [`Error::TooLarge`]: it
     /// may be a session, whose statement is part of the row.
     pub fn keep_every_row(&mut self) {
-        either!(self, speech => speech.keep_every_row(), commands => commands.keep_every_row());
+        either!(self, speech => speech.answer.keeps_every_row = true, commands => commands.keep_every_row());
     }
 
     /// Sets how rows are handled from now on.
     pub fn take_rows(&mut self, rows: Rows) {
-        either!(self, speech => speech.take_rows(rows), _ => {});
+        either!(self, speech => speech.answer.hashed = rows, _ => {});
     }
 
     /// From now on a failed statement leaves a transaction as the server left it: for replaying
     /// what an application sent, which decides itself.
     pub fn leave_transactions(&mut self) {
-        either!(self, speech => speech.leave_transactions(), _ => {});
+        either!(self, speech => speech.leaves_transactions = true, _ => {});
     }
 
     /// Ends the session. The caller sends the rest of the output and closes the socket; no more

@@ -17,7 +17,7 @@ use head::{Facts, HeadResult};
 pub use kept_response::Fields;
 use kept_response::KeptResponse;
 pub use memo::HeadMemo;
-pub use request::{put_request, request_bytes};
+pub use request::request_bytes;
 
 /// Most bytes of a response head, and of a response's trailers: bounds the memory of a connection.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;

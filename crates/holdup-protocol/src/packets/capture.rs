@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use holdup_recording::metrics::{self, Metric};
 use holdup_recording::rows::Exchange;
 
-use crate::packets::connection::{Connection, Counts};
+use crate::packets::connection::Connection;
 use crate::packets::detail::Detail;
 use crate::packets::mysql::is_greeting;
 use crate::packets::packet::{NotSegment, Packet, Segment, segment};
@@ -135,7 +135,6 @@ pub struct Capture {
     details: Vec<Detail>,
     statements: Statements,
     turns: Vec<Turn>,
-    counts: Counts,
     totals: Totals,
     memory: usize,
     /// Handshakes that indicate the server's side, minus those that indicate the client's.
@@ -153,7 +152,6 @@ impl Capture {
             details: Vec::new(),
             statements,
             turns: Vec::new(),
-            counts: Counts::default(),
             totals: Totals::default(),
             memory: 0,
             server_side: 0,
@@ -180,7 +178,9 @@ impl Capture {
         let Self { connections, statements, turns, .. } = self;
         let mut ended = Vec::new();
         for connection in connections.values_mut() {
-            connection.speech.quiet(now.saturating_sub(QUIET_NS), &mut Sinks { statements, turns });
+            if let Some(reader) = connection.speech.reader() {
+                reader.quiet(now.saturating_sub(QUIET_NS), &mut Sinks { statements, turns });
+            }
             if !turns.is_empty() {
                 ended.push((RowLabels::for_connection(connection), std::mem::take(turns)));
             }
@@ -195,8 +195,8 @@ impl Capture {
     /// Ends everything unanswered, at the time `now`: the capture is over.
     pub fn finish(&mut self, now: i64, out: &mut dyn FnMut(Exchange)) {
         for (_, mut connection) in std::mem::take(&mut self.connections) {
-            let Self { statements, turns, counts, .. } = self;
-            connection.finish(now, counts, &mut Sinks { statements, turns });
+            let Self { statements, turns, totals, .. } = self;
+            connection.finish(now, totals, &mut Sinks { statements, turns });
             self.give(&RowLabels::for_connection(&connection), out);
         }
         self.memory = 0;
@@ -209,8 +209,7 @@ impl Capture {
 
     /// Totals so far.
     pub fn totals(&self) -> Totals {
-        let Counts { retransmitted, copies, gaps, lost_bytes, cut_bytes } = self.counts;
-        Totals { retransmitted, copies, gaps, lost_bytes, cut_bytes, ..self.totals }
+        self.totals
     }
 
     /// Time of the last packet, nanoseconds since the Unix epoch; none before the first.
@@ -242,7 +241,7 @@ impl Capture {
         {
             self.memory = self.memory.saturating_sub(old.memory());
             let Self { statements, turns, .. } = self;
-            old.speech.end(Outcome::Closed, at, &mut Sinks { statements, turns });
+            old.end(Outcome::Closed, at, &mut Sinks { statements, turns });
             self.give(&RowLabels::for_connection(&old), out);
         }
         if !self.connections.contains_key(&ends) {
@@ -250,11 +249,11 @@ impl Capture {
             self.make_room(out);
             self.connections.insert(ends, connection);
         }
-        let Self { connections, statements, turns, counts, .. } = self;
+        let Self { connections, statements, turns, totals, .. } = self;
         let Some(connection) = connections.get_mut(&ends) else { return };
         let (before, was_side, was_spoken) =
             (connection.memory(), connection.is_server_side, connection.speech.protocol());
-        connection.take(segment, at, counts, &mut Sinks { statements, turns });
+        connection.take(segment, at, totals, &mut Sinks { statements, turns });
         self.memory = (self.memory + connection.memory()).saturating_sub(before);
         if was_spoken.is_none() && connection.speech.protocol().is_some() {
             self.totals.connections += 1;
@@ -322,8 +321,8 @@ impl Capture {
             let Some(mut connection) = self.connections.remove(&ends) else { continue };
             self.memory = self.memory.saturating_sub(connection.memory());
             self.totals.given_up += u64::from(!connection.is_closed && connection.speech.protocol().is_some());
-            let Self { statements, turns, counts, last_at, .. } = self;
-            connection.finish(*last_at, counts, &mut Sinks { statements, turns });
+            let Self { statements, turns, totals, last_at, .. } = self;
+            connection.finish(*last_at, totals, &mut Sinks { statements, turns });
             self.give(&RowLabels::for_connection(&connection), out);
         }
     }

@@ -4,21 +4,12 @@
 
 use std::net::SocketAddr;
 
+use crate::packets::capture::Totals;
 use crate::packets::packet::Segment;
 use crate::packets::piece::{Piece, Sinks};
 use crate::packets::protocol::{Protocol, ProtocolReader};
 use crate::packets::stream::{SegmentKind, Stream, StreamPart};
 use crate::packets::turn::Outcome;
-
-/// Counts of segments.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub retransmitted: u64,
-    pub copies: u64,
-    pub gaps: u64,
-    pub lost_bytes: u64,
-    pub cut_bytes: u64,
-}
 
 /// One connection.
 #[derive(Debug)]
@@ -61,7 +52,8 @@ impl Direction {
             self.begun.push((at, seq));
         }
         let begun = &self.begun;
-        if speech.number(&|at| begun.iter().find(|(seen, _)| *seen == at).map(|(_, seq)| *seq)) {
+        let seq_at = |at| begun.iter().find(|(seen, _)| *seen == at).map(|(_, seq)| *seq);
+        if speech.reader().is_some_and(|reader| reader.number(&seq_at)) {
             self.begun.clear();
             // It may also have begun the next one.
             self.begun.push((at, seq));
@@ -104,7 +96,7 @@ impl Connection {
     }
 
     /// Takes a segment.
-    pub fn take(&mut self, segment: &Segment<'_>, at: i64, counts: &mut Counts, to: &mut Sinks<'_>) {
+    pub fn take(&mut self, segment: &Segment<'_>, at: i64, counts: &mut Totals, to: &mut Sinks<'_>) {
         self.last_at = at;
         if self.is_closed {
             return;
@@ -147,7 +139,9 @@ impl Connection {
                 SegmentKind::Again => {
                     own.probe = None;
                     counts.retransmitted += 1;
-                    speech.sent_again();
+                    if let Some(reader) = speech.reader() {
+                        reader.sent_again();
+                    }
                 }
                 SegmentKind::Copy => counts.copies += 1,
             }
@@ -163,15 +157,22 @@ impl Connection {
     }
 
     /// The capture has ended, at the time `now`.
-    pub fn finish(&mut self, now: i64, counts: &mut Counts, to: &mut Sinks<'_>) {
+    pub fn finish(&mut self, now: i64, counts: &mut Totals, to: &mut Sinks<'_>) {
         let (speech, at) = (&mut self.speech, self.last_at);
         self.from_client.stream.flush(at, &mut |part| give(speech, true, &part, counts, to));
         self.from_server.stream.flush(at, &mut |part| give(speech, false, &part, counts, to));
-        speech.end(Outcome::Unfinished, now, to);
+        self.end(Outcome::Unfinished, now, to);
+    }
+
+    /// Unanswered requests end with `unanswered` at `at`.
+    pub fn end(&mut self, unanswered: Outcome, at: i64, to: &mut Sinks<'_>) {
+        if let Some(reader) = self.speech.reader() {
+            reader.end(unanswered, at, to);
+        }
     }
 
     fn close(&mut self, at: i64, to: &mut Sinks<'_>) {
-        self.speech.end(Outcome::Closed, at, to);
+        self.end(Outcome::Closed, at, to);
         self.is_closed = true;
         self.spoke = self.speech.protocol();
         self.speech = ProtocolReader::Foreign;
@@ -199,7 +200,7 @@ impl Connection {
     }
 }
 
-fn give(speech: &mut ProtocolReader, is_client: bool, part: &StreamPart<'_>, counts: &mut Counts, to: &mut Sinks<'_>) {
+fn give(speech: &mut ProtocolReader, is_client: bool, part: &StreamPart<'_>, counts: &mut Totals, to: &mut Sinks<'_>) {
     match *part {
         StreamPart::Bytes(at, bytes, cut) => {
             counts.cut_bytes += u64::from(cut);

@@ -36,18 +36,12 @@ pub struct Detail {
     pub request_at: i64,
     /// When its last byte was seen.
     pub request_end_at: i64,
-    /// When the first byte of the response was seen.
-    pub first_byte_at: Option<i64>,
     /// When it ended.
     pub done_at: i64,
     /// `ok`, `error`, `closed`, `unfinished` or `lost`.
     pub outcome: &'static str,
     /// The server's error code.
     pub error: Option<Arc<str>>,
-    /// Bytes of the request.
-    pub request_bytes: u64,
-    /// Bytes of the response.
-    pub response_bytes: u64,
     info: ResponseInfo,
     identity: Arc<ClientIdentity>,
 }
@@ -72,12 +66,9 @@ impl Detail {
             parameters: turn.parameters,
             request_at: turn.request_at,
             request_end_at: turn.request_end_at,
-            first_byte_at: turn.first_byte_at,
             done_at: turn.done_at,
             outcome,
             error: turn.error,
-            request_bytes: turn.request_bytes,
-            response_bytes: turn.response_bytes,
             info: turn.info,
             identity: turn.identity,
         }

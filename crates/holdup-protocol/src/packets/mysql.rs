@@ -9,17 +9,20 @@ mod login;
 mod parameters;
 mod response;
 
+pub(crate) use self::parameters::quoted;
+
 use std::collections::HashMap;
 
 use self::command::Command;
 use self::login::{Capabilities, LoginReply, client_identity, greeting, login_reply, u32_at};
 use self::parameters::Parameters;
 use self::response::{Expected, Meaning, Place, ResponseState};
-use crate::packets::framing::{Framing, Head, Message, Step};
+use crate::packets::conversation::{Conversation, Talk};
+use crate::packets::framing::{Framing, Head, Message};
 use crate::packets::opaque::Opaque;
 use crate::packets::piece::{Piece, Sinks};
 use crate::packets::statement::SentSql;
-use crate::packets::turn::{ClientIdentity, Kind, Outcome, Pending};
+use crate::packets::turn::{ClientIdentity, Kind, Outcome};
 
 /// Bytes of a request that are kept: its statement.
 const REQUEST_BYTES_KEPT: usize = 64 << 10;
@@ -42,256 +45,72 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Mysql {
     phase: Phase,
-    client: Framing,
-    server: Framing,
-    /// The start of the next message is unknown, of the client or (below) of the server.
-    is_client_blind: bool,
-    is_server_blind: bool,
-    pending: Pending<Expected>,
+    talk: Talk<Expected>,
     prepared: HashMap<u32, (SentSql, Parameters)>,
     last_prepared: SentSql,
     of_server: Capabilities,
     has_attributes: Option<bool>,
     is_compressed: bool,
-    /// Packets of the present request were not captured.
-    is_request_lost: bool,
     response: ResponseState,
     opened_at: i64,
-    opaque: Option<Opaque>,
 }
 
 impl Mysql {
     /// A connection that was opened at `opened_at`, or whose start was not seen.
     pub fn new(opened_at: Option<i64>) -> Self {
-        let is_blind = opened_at.is_none();
+        let client = Framing::new(Head::Mysql, REQUEST_BYTES_KEPT);
+        let server = Framing::new(Head::Mysql, RESPONSE_BYTES_KEPT);
         Self {
-            phase: if is_blind { Phase::Commands } else { Phase::Greeting },
-            client: Framing::new(Head::Mysql, REQUEST_BYTES_KEPT),
-            server: Framing::new(Head::Mysql, RESPONSE_BYTES_KEPT),
-            is_client_blind: is_blind,
-            is_server_blind: is_blind,
-            pending: Pending::default(),
+            phase: if opened_at.is_none() { Phase::Commands } else { Phase::Greeting },
+            talk: Talk::new(client, server, opened_at.is_some()),
             prepared: HashMap::new(),
             last_prepared: SentSql::default(),
             of_server: Capabilities::default(),
             has_attributes: None,
             is_compressed: false,
-            is_request_lost: false,
             response: ResponseState::default(),
             opened_at: opened_at.unwrap_or_default(),
-            opaque: None,
         }
-    }
-
-    /// Bytes of the client.
-    pub fn client(&mut self, piece: &Piece<'_>, to: &mut Sinks<'_>) {
-        if let Some(opaque) = &mut self.opaque {
-            return opaque.client(piece.at, piece.length(), to.turns);
-        }
-        let is_command = self.phase == Phase::Commands;
-        if self.is_client_blind || (is_command && !self.client.is_within() && !self.begins_well(piece)) {
-            if !stands_alone(piece) {
-                self.is_client_blind = true;
-                self.is_server_blind = true;
-                return;
-            }
-            self.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
-            self.client.restart();
-            self.is_client_blind = false;
-        }
-        let mut framing = std::mem::take(&mut self.client);
-        let mut input = piece.bytes;
-        loop {
-            match framing.next(&mut input, piece.at) {
-                Step::Message(message) => self.on_client(&message, piece.at, to),
-                Step::More => break,
-                Step::Broken => self.is_client_blind = true,
-            }
-            if let Some(opaque) = &mut self.opaque {
-                opaque.client(piece.at, input.len() as u64 + u64::from(piece.cut), to.turns);
-                return;
-            }
-            if self.is_client_blind {
-                break;
-            }
-        }
-        if piece.cut > 0 && !self.is_client_blind {
-            match framing.skip(piece.cut) {
-                Step::Message(message) => self.on_client(&message, piece.at, to),
-                Step::More => {}
-                Step::Broken => self.is_client_blind = true,
-            }
-        }
-        self.client = framing;
-    }
-
-    /// Bytes of the server.
-    pub fn server(&mut self, piece: &Piece<'_>, to: &mut Sinks<'_>) {
-        if let Some(opaque) = &mut self.opaque {
-            return opaque.server(piece.at, piece.length());
-        }
-        if self.is_server_blind {
-            return self.pending.answered(piece.at, piece.at, piece.length());
-        }
-        let mut framing = std::mem::take(&mut self.server);
-        let mut input = piece.bytes;
-        loop {
-            match framing.next(&mut input, piece.at) {
-                Step::Message(message) => self.on_server(&message, piece.at, to),
-                Step::More => break,
-                Step::Broken => self.is_server_blind = true,
-            }
-            if self.opaque.is_some() {
-                return;
-            }
-            if self.is_server_blind {
-                self.pending.answered(piece.at, piece.at, input.len() as u64 + u64::from(piece.cut));
-                self.server = framing;
-                return;
-            }
-        }
-        if framing.is_within() {
-            // A response has begun, though its first message is incomplete.
-            self.pending.answered(piece.at, piece.at, 0);
-        }
-        if piece.cut > 0 {
-            match framing.skip(piece.cut) {
-                Step::Message(message) => self.on_server(&message, piece.at, to),
-                Step::More => {}
-                Step::Broken => {
-                    self.is_server_blind = true;
-                    self.pending.answered(piece.at, piece.at, u64::from(piece.cut));
-                }
-            }
-        }
-        self.server = framing;
-    }
-
-    /// `count` bytes of one side were not captured.
-    pub fn lost(&mut self, is_client: bool, at: i64, count: u32, to: &mut Sinks<'_>) {
-        if let Some(opaque) = &mut self.opaque {
-            if is_client {
-                opaque.client(at, u64::from(count), to.turns);
-            } else {
-                opaque.server(at, u64::from(count));
-            }
-            return opaque.pending.lost();
-        }
-        if is_client {
-            let is_inside = !self.is_client_blind && matches!(self.client.skip(count), Step::More);
-            self.is_request_lost = is_inside;
-            if !is_inside {
-                self.is_client_blind = true;
-                self.is_server_blind = true;
-                self.pending.ask(Kind::Other, SentSql::default(), (at, at), u64::from(count), Expected::Anything);
-            }
-        } else if self.is_server_blind || !matches!(self.server.skip(count), Step::More) {
-            self.is_server_blind = true;
-            self.pending.answered(at, at, u64::from(count));
-        }
-        self.pending.lost();
-    }
-
-    /// The connection ends: a client that was greeted and sent nothing still counts as a login.
-    pub fn ends(&mut self, to: &mut Sinks<'_>) {
-        let is_greeted = self.phase == Phase::Login && self.pending.session_id.is_some();
-        if to.statements.in_full && is_greeted && self.pending.len() == 0 && self.opaque.is_none() {
-            self.pending.ask(Kind::Login, SentSql::default(), (self.opened_at, self.opened_at), 0, Expected::Login);
-            self.name("Connect");
-        }
-    }
-
-    /// The pending requests, for protocol-independent code.
-    pub fn pending(&mut self) -> &mut Pending<Expected> {
-        &mut self.pending
-    }
-
-    pub fn opaque(&mut self) -> Option<&mut Opaque> {
-        self.opaque.as_mut()
-    }
-
-    /// Whether the present response ends only where the next request begins.
-    pub fn ends_by_turn(&mut self) -> bool {
-        let response = self.response;
-        self.is_server_blind || self.pending.head().is_some_and(|(_, expected)| expected.may_be_over(&response))
-    }
-
-    pub fn memory(&self) -> usize {
-        let prepared = self.prepared.capacity() * size_of::<(u32, (SentSql, Parameters))>();
-        self.client.memory() + self.server.memory() + self.pending.memory() + prepared
     }
 
     /// Whether a message in the command phase may begin like this.
     fn begins_well(&mut self, piece: &Piece<'_>) -> bool {
-        let is_upload = matches!(self.pending.head(), Some((_, Expected::Results(Place::Upload))));
-        let is_login = matches!(self.pending.last(), Some((_, Expected::Login)));
+        let is_upload = matches!(self.talk.pending.head(), Some((_, Expected::Results(Place::Upload))));
+        let is_login = matches!(self.talk.pending.last(), Some((_, Expected::Login)));
         is_upload || is_login || !matches!(piece.bytes, [_, _, _, number, ..] if *number != 0)
-    }
-
-    fn on_client(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
-        let when = (message.begun_at, at);
-        match self.phase {
-            // The greeting was not captured.
-            Phase::Greeting | Phase::Login if self.pending.len() == 0 => {
-                self.phase = Phase::Login;
-                match login_reply(message.content, message.length) {
-                    Some(LoginReply::Tls) => {
-                        let mut opaque = Opaque::new(self.pending.session_id);
-                        opaque.client(at, message.size, to.turns);
-                        self.opaque = Some(opaque);
-                    }
-                    Some(LoginReply::Login(own)) => {
-                        let both = own.both(self.of_server);
-                        self.is_compressed = both.is_compressed();
-                        self.has_attributes = Some(both.has_query_attributes());
-                        self.response.deprecates_eof = Some(both.deprecates_eof());
-                        self.response.has_optional_metadata = both.has_optional_metadata();
-                        self.pending.ask(Kind::Login, SentSql::default(), when, message.size, Expected::Login);
-                        self.name("Connect");
-                        if to.statements.in_full {
-                            self.counts_from_the_door();
-                            let (user, database) = client_identity(message.content, both);
-                            self.pending.identity = ClientIdentity { user, database }.into();
-                        }
-                    }
-                    None => self.is_client_blind = true,
-                }
-            }
-            Phase::Greeting | Phase::Login => self.more(message.size),
-            Phase::Commands => self.on_command(message, when, to),
-        }
     }
 
     /// Further bytes of the client that are not a new request.
     fn more(&mut self, bytes: u64) {
-        if let Some((turn, _)) = self.pending.last() {
+        if let Some((turn, _)) = self.talk.pending.last() {
             turn.request_bytes += bytes;
         }
     }
 
     fn on_command(&mut self, message: &Message<'_>, when: (i64, i64), to: &mut Sinks<'_>) {
-        match self.pending.head() {
+        match self.talk.pending.head() {
             Some((_, Expected::Results(Place::Upload) | Expected::Login)) => return self.more(message.size),
             Some((turn, expected))
-                if self.is_server_blind || turn.first_byte_at.is_some() && expected.may_be_over(&self.response) =>
+                if self.talk.is_server_blind
+                    || turn.first_byte_at.is_some() && expected.may_be_over(&self.response) =>
             {
-                self.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
+                self.talk.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
             }
             _ => {}
         }
         let Some((&number, content)) = message.content.split_first() else {
-            self.is_client_blind = true;
+            self.talk.is_client_blind = true;
             return;
         };
         let Some(command) = Command::from_number(number).filter(|_| message.kind == 0) else {
-            self.is_client_blind = true;
-            self.is_server_blind = true;
+            self.talk.is_client_blind = true;
+            self.talk.is_server_blind = true;
             return;
         };
-        if self.is_server_blind && self.pending.len() == 0 {
+        if self.talk.is_server_blind && self.talk.pending.len() == 0 {
             // The server's next bytes are the start of its response.
-            self.server.restart();
-            self.is_server_blind = false;
+            self.talk.server.restart();
+            self.talk.is_server_blind = false;
         }
         let Some((sent, expected)) = self.expectation(command, content, to) else {
             let sent = match (command, u32_at(content, 0)) {
@@ -299,18 +118,11 @@ impl Mysql {
                 _ => SentSql::default(),
             };
             if to.statements.in_full {
-                self.pending.unanswered(Command::name(number), sent, when, message.size, to.turns);
+                self.talk.pending.unanswered(Command::name(number), sent, when, message.size, to.turns);
             }
             return;
         };
-        if !self.pending.ask(command.kind(), sent, when, message.size, expected) {
-            self.is_server_blind = true;
-            self.pending.finish_all(Outcome::Ok, Outcome::Unfinished, None, to.turns);
-        } else if std::mem::take(&mut self.is_request_lost)
-            && let Some((turn, _)) = self.pending.last()
-        {
-            turn.is_lost = true;
-        }
+        self.talk.ask(command.kind(), sent, when, message.size, expected, to.turns);
         self.name(Command::name(number));
         if to.statements.in_full {
             self.fill_in(command, u32_at(content, 0), content);
@@ -319,14 +131,14 @@ impl Mysql {
 
     /// A login lasts from the first packet of the connection.
     fn counts_from_the_door(&mut self) {
-        if let Some((turn, _)) = self.pending.last().filter(|_| self.opened_at != 0) {
+        if let Some((turn, _)) = self.talk.pending.last().filter(|_| self.opened_at != 0) {
             (turn.request_at, turn.request_end_at) = (self.opened_at, self.opened_at);
         }
     }
 
     /// Sets the server's name of the last command.
     fn name(&mut self, name: &'static str) {
-        if let Some((turn, _)) = self.pending.last() {
+        if let Some((turn, _)) = self.talk.pending.last() {
             turn.command = name;
         }
     }
@@ -336,19 +148,94 @@ impl Mysql {
         match (command, self.prepared.get_mut(&id.unwrap_or(LAST_PREPARED))) {
             (Command::Execute, Some((_, parameters))) => {
                 let filled = parameters.read(content, self.has_attributes == Some(true));
-                if let Some((turn, _)) = self.pending.last() {
+                if let Some((turn, _)) = self.talk.pending.last() {
                     turn.parameters = filled;
                 }
             }
             (Command::ChangeUser, _) => {
                 let user = content.split(|byte| *byte == 0).next().unwrap_or_default();
-                self.pending.identity = ClientIdentity { user: user.to_vec(), database: Vec::new() }.into();
+                self.talk.pending.identity = ClientIdentity { user: user.to_vec(), database: Vec::new() }.into();
             }
-            (Command::Simple, _) if self.pending.last().is_some_and(|(turn, _)| turn.command == "Init DB") => {
-                let user = self.pending.identity.user.clone();
-                self.pending.identity = ClientIdentity { user, database: content.to_vec() }.into();
+            (Command::Simple, _) if self.talk.pending.last().is_some_and(|(turn, _)| turn.command == "Init DB") => {
+                let user = self.talk.pending.identity.user.clone();
+                self.talk.pending.identity = ClientIdentity { user, database: content.to_vec() }.into();
             }
             _ => {}
+        }
+    }
+
+    fn on_greeting(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
+        if let Some((id, capabilities)) = greeting(message.content) {
+            self.talk.pending.session_id = Some(i64::from(id));
+            self.of_server = capabilities;
+        } else if let [0xff, a, b, ..] = message.content {
+            // Refused right away, e.g. because of too many connections: the only request was the
+            // login.
+            let opened = (self.opened_at, self.opened_at);
+            self.talk.pending.ask(Kind::Login, SentSql::default(), opened, 0, Expected::Login);
+            self.talk.pending.answered(message.begun_at, at, message.size);
+            let code = u16::from_le_bytes([*a, *b]).to_string();
+            self.talk.pending.finish(Outcome::Error, Some(code.into()), to.turns);
+        }
+    }
+}
+
+impl Conversation for Mysql {
+    type Expected = Expected;
+
+    fn talk(&mut self) -> &mut Talk<Expected> {
+        &mut self.talk
+    }
+
+    fn client_head(&self) -> Head {
+        Head::Mysql
+    }
+
+    fn hears_client(&mut self, piece: &Piece<'_>, to: &mut Sinks<'_>) -> bool {
+        let is_between = self.phase == Phase::Commands && !self.talk.client.is_within();
+        if self.talk.is_client_blind || is_between && !self.begins_well(piece) {
+            if !stands_alone(piece) {
+                (self.talk.is_client_blind, self.talk.is_server_blind) = (true, true);
+                return false;
+            }
+            self.talk.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
+            self.talk.client.restart();
+            self.talk.is_client_blind = false;
+        }
+        true
+    }
+
+    fn on_client(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
+        let when = (message.begun_at, at);
+        match self.phase {
+            // The greeting was not captured.
+            Phase::Greeting | Phase::Login if self.talk.pending.len() == 0 => {
+                self.phase = Phase::Login;
+                match login_reply(message.content, message.length) {
+                    Some(LoginReply::Tls) => {
+                        let mut opaque = Opaque::new(self.talk.pending.session_id);
+                        opaque.client(at, message.size, to.turns);
+                        self.talk.opaque = Some(opaque);
+                    }
+                    Some(LoginReply::Login(own)) => {
+                        let both = own.both(self.of_server);
+                        self.is_compressed = both.is_compressed();
+                        self.has_attributes = Some(both.has_query_attributes());
+                        self.response.deprecates_eof = Some(both.deprecates_eof());
+                        self.response.has_optional_metadata = both.has_optional_metadata();
+                        self.talk.pending.ask(Kind::Login, SentSql::default(), when, message.size, Expected::Login);
+                        self.name("Connect");
+                        if to.statements.in_full {
+                            self.counts_from_the_door();
+                            let (user, database) = client_identity(message.content, both);
+                            self.talk.pending.identity = ClientIdentity { user, database }.into();
+                        }
+                    }
+                    None => self.talk.is_client_blind = true,
+                }
+            }
+            Phase::Greeting | Phase::Login => self.more(message.size),
+            Phase::Commands => self.on_command(message, when, to),
         }
     }
 
@@ -357,8 +244,8 @@ impl Mysql {
             self.phase = Phase::Login;
             return self.on_greeting(message, at, to);
         }
-        self.pending.answered(message.begun_at, at, message.size);
-        let Some((_, expected)) = self.pending.head() else { return };
+        self.talk.pending.answered(message.begun_at, at, message.size);
+        let Some((_, expected)) = self.talk.pending.head() else { return };
         let is_login = matches!(expected, Expected::Login);
         let prepared = &mut self.prepared;
         let meaning = expected.take(message, &mut self.response, &mut |id, sent, count| {
@@ -368,39 +255,54 @@ impl Mysql {
             prepared.insert(id, (sent, Parameters::new(count)));
         });
         if meaning != Meaning::GoesOn {
-            self.pending.info = std::mem::take(&mut self.response.info);
+            self.talk.pending.info = std::mem::take(&mut self.response.info);
         }
         match meaning {
             Meaning::GoesOn => {}
             Meaning::Done => {
-                self.pending.finish(Outcome::Ok, None, to.turns);
+                self.talk.pending.finish(Outcome::Ok, None, to.turns);
             }
             Meaning::Failed(code) => {
-                self.pending.finish(Outcome::Error, Some(code), to.turns);
+                self.talk.pending.finish(Outcome::Error, Some(code), to.turns);
             }
-            Meaning::Senseless => self.is_server_blind = true,
+            Meaning::Senseless => self.talk.is_server_blind = true,
         }
-        if is_login && self.pending.len() == 0 {
+        if is_login && self.talk.pending.len() == 0 {
             self.phase = Phase::Commands;
             if self.is_compressed {
-                self.opaque = Some(Opaque::new(self.pending.session_id));
+                self.talk.opaque = Some(Opaque::new(self.talk.pending.session_id));
             }
         }
     }
 
-    fn on_greeting(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
-        if let Some((id, capabilities)) = greeting(message.content) {
-            self.pending.session_id = Some(i64::from(id));
-            self.of_server = capabilities;
-        } else if let [0xff, a, b, ..] = message.content {
-            // Refused right away, e.g. because of too many connections: the only request was the
-            // login.
-            let opened = (self.opened_at, self.opened_at);
-            self.pending.ask(Kind::Login, SentSql::default(), opened, 0, Expected::Login);
-            self.pending.answered(message.begun_at, at, message.size);
-            let code = u16::from_le_bytes([*a, *b]).to_string();
-            self.pending.finish(Outcome::Error, Some(code.into()), to.turns);
+    fn lost_request(&mut self) -> Expected {
+        self.talk.is_server_blind = true;
+        Expected::Anything
+    }
+
+    /// A client that was greeted and sent nothing still counts as a login.
+    fn ends(&mut self, to: &mut Sinks<'_>) {
+        let is_greeted = self.phase == Phase::Login && self.talk.pending.session_id.is_some();
+        if to.statements.in_full && is_greeted && self.talk.pending.len() == 0 && self.talk.opaque.is_none() {
+            self.talk.pending.ask(
+                Kind::Login,
+                SentSql::default(),
+                (self.opened_at, self.opened_at),
+                0,
+                Expected::Login,
+            );
+            self.name("Connect");
         }
+    }
+
+    fn ends_by_turn(&mut self) -> bool {
+        let response = self.response;
+        self.talk.is_server_blind
+            || self.talk.pending.head().is_some_and(|(_, expected)| expected.may_be_over(&response))
+    }
+
+    fn kept_bytes(&self) -> usize {
+        self.talk.memory() + self.prepared.capacity() * size_of::<(u32, (SentSql, Parameters))>()
     }
 }
 

@@ -14,11 +14,12 @@ use holdup_sql::Dialect;
 use self::answer::{ExtendedRequest, error_code};
 pub(crate) use self::beginning::is_startup;
 use self::beginning::{CANCEL_REQUEST, GSS_REQUEST, SSL_REQUEST, begins_request, client_identity, filled_in, text};
-use crate::packets::framing::{Framing, Head, Message, Step};
+use crate::packets::conversation::{Conversation, Talk};
+use crate::packets::framing::{Framing, Head, Message};
 use crate::packets::opaque::Opaque;
 use crate::packets::piece::{Piece, Sinks};
 use crate::packets::statement::SentSql;
-use crate::packets::turn::{Kind, Outcome, Pending};
+use crate::packets::turn::{Kind, Outcome};
 
 const REQUEST_BYTES_KEPT: usize = 64 << 10;
 const RESPONSE_BYTES_KEPT: usize = 512;
@@ -39,169 +40,25 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Postgres {
     phase: Phase,
-    client: Framing,
-    server: Framing,
-    is_client_blind: bool,
-    is_server_blind: bool,
-    is_request_lost: bool,
+    talk: Talk<ExtendedRequest>,
     /// An error was sent: the server ignores everything before the next `Sync`.
     is_skipping: bool,
-    pending: Pending<ExtendedRequest>,
     statements: HashMap<Vec<u8>, SentSql>,
     portals: HashMap<Vec<u8>, SentSql>,
-    opaque: Option<Opaque>,
 }
 
 impl Postgres {
     /// A connection whose start was seen, or not.
     pub fn new(is_opened: bool) -> Self {
         let head = if is_opened { Head::Startup } else { Head::Postgres };
+        let client = Framing::new(head, REQUEST_BYTES_KEPT);
+        let server = Framing::new(Head::Postgres, RESPONSE_BYTES_KEPT);
         Self {
             phase: if is_opened { Phase::Startup } else { Phase::Commands },
-            client: Framing::new(head, REQUEST_BYTES_KEPT),
-            server: Framing::new(Head::Postgres, RESPONSE_BYTES_KEPT),
-            is_client_blind: !is_opened,
-            is_server_blind: !is_opened,
-            is_request_lost: false,
+            talk: Talk::new(client, server, is_opened),
             is_skipping: false,
-            pending: Pending::default(),
             statements: HashMap::new(),
             portals: HashMap::new(),
-            opaque: None,
-        }
-    }
-
-    /// Bytes of the client.
-    pub fn client(&mut self, piece: &Piece<'_>, to: &mut Sinks<'_>) {
-        if let Some(opaque) = &mut self.opaque {
-            return opaque.client(piece.at, piece.length(), to.turns);
-        }
-        if self.is_client_blind {
-            if !begins_request(piece) {
-                return;
-            }
-            self.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
-            self.client.restart();
-            (self.is_client_blind, self.is_skipping) = (false, false);
-        }
-        let mut framing = std::mem::take(&mut self.client);
-        let mut input = piece.bytes;
-        while !self.is_client_blind && self.opaque.is_none() {
-            match framing.next(&mut input, piece.at) {
-                Step::Message(message) => self.on_client(&message, piece.at, to),
-                Step::More => break,
-                Step::Broken => self.is_client_blind = true,
-            }
-            if self.phase != Phase::Startup && self.phase != Phase::Encryption {
-                framing.head = Head::Postgres;
-            }
-        }
-        if piece.cut > 0 && !self.is_client_blind {
-            match framing.skip(piece.cut) {
-                Step::Message(message) => self.on_client(&message, piece.at, to),
-                Step::More => {}
-                Step::Broken => self.is_client_blind = true,
-            }
-        }
-        self.client = framing;
-    }
-
-    /// Bytes of the server.
-    pub fn server(&mut self, piece: &Piece<'_>, to: &mut Sinks<'_>) {
-        if let Some(opaque) = &mut self.opaque {
-            return opaque.server(piece.at, piece.length());
-        }
-        let mut input = piece.bytes;
-        if self.phase == Phase::Encryption
-            && let Some((answer, rest)) = input.split_first()
-        {
-            self.pending.answered(piece.at, piece.at, 1);
-            self.pending.finish(Outcome::Ok, None, to.turns);
-            if matches!(answer, b'S' | b'G') {
-                self.opaque = Some(Opaque::new(None));
-                return;
-            }
-            (self.phase, input) = (Phase::Startup, rest);
-        }
-        let mut framing = std::mem::take(&mut self.server);
-        while !self.is_server_blind {
-            match framing.next(&mut input, piece.at) {
-                Step::Message(message) => self.on_server(&message, piece.at, to),
-                Step::More => break,
-                Step::Broken => self.is_server_blind = true,
-            }
-        }
-        if framing.is_within() {
-            self.pending.answered(piece.at, piece.at, 0);
-        }
-        if piece.cut > 0 && !self.is_server_blind {
-            match framing.skip(piece.cut) {
-                Step::Message(message) => self.on_server(&message, piece.at, to),
-                Step::More => {}
-                Step::Broken => self.is_server_blind = true,
-            }
-        }
-        if self.is_server_blind {
-            self.pending.answered(piece.at, piece.at, input.len() as u64 + u64::from(piece.cut));
-        }
-        self.server = framing;
-    }
-
-    /// `count` bytes of one side were not captured.
-    pub fn lost(&mut self, is_client: bool, at: i64, count: u32, to: &mut Sinks<'_>) {
-        if let Some(opaque) = &mut self.opaque {
-            if is_client {
-                opaque.client(at, u64::from(count), to.turns);
-            } else {
-                opaque.server(at, u64::from(count));
-            }
-            return opaque.pending.lost();
-        }
-        if is_client {
-            let is_inside = !self.is_client_blind && matches!(self.client.skip(count), Step::More);
-            self.is_request_lost = is_inside;
-            if !is_inside {
-                (self.is_client_blind, self.is_server_blind) = (true, true);
-                self.phase = Phase::Commands;
-                self.client.head = Head::Postgres;
-                self.pending.ask(
-                    Kind::Other,
-                    SentSql::default(),
-                    (at, at),
-                    u64::from(count),
-                    ExtendedRequest::default(),
-                );
-            }
-        } else if self.is_server_blind || !matches!(self.server.skip(count), Step::More) {
-            self.is_server_blind = true;
-            self.pending.answered(at, at, u64::from(count));
-        }
-        self.pending.lost();
-    }
-
-    pub fn pending(&mut self) -> &mut Pending<ExtendedRequest> {
-        &mut self.pending
-    }
-
-    pub fn opaque(&mut self) -> Option<&mut Opaque> {
-        self.opaque.as_mut()
-    }
-
-    /// Whether the present response ends only where the next request begins.
-    pub fn ends_by_turn(&self) -> bool {
-        self.is_server_blind
-    }
-
-    pub fn memory(&self) -> usize {
-        let names = (self.statements.capacity() + self.portals.capacity()) * size_of::<(Vec<u8>, SentSql)>();
-        self.client.memory() + self.server.memory() + self.pending.memory() + names
-    }
-
-    fn on_client(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
-        match self.phase {
-            Phase::Startup | Phase::Encryption => self.on_startup(message, at, to),
-            Phase::Login => self.more(at, message.size),
-            Phase::Commands => self.on_request(message, at, to),
         }
     }
 
@@ -215,39 +72,30 @@ impl Postgres {
             }
             Some(CANCEL_REQUEST) => {
                 // It is answered by closing the connection, whatever its effect.
-                self.pending.ask(Kind::Other, SentSql::default(), when, message.size, ExtendedRequest::default());
+                self.talk.pending.ask(Kind::Other, SentSql::default(), when, message.size, ExtendedRequest::default());
                 return;
             }
             Some(version) if version >> 16 == 3 => {
                 self.phase = Phase::Login;
                 if to.statements.in_full {
-                    self.pending.identity = client_identity(message.content.get(4..).unwrap_or_default()).into();
+                    self.talk.pending.identity = client_identity(message.content.get(4..).unwrap_or_default()).into();
                 }
                 Kind::Login
             }
             _ => {
-                (self.is_client_blind, self.is_server_blind) = (true, true);
+                (self.talk.is_client_blind, self.talk.is_server_blind) = (true, true);
                 self.phase = Phase::Commands;
                 return;
             }
         };
         let unit = ExtendedRequest { is_synced: true, is_executed: true };
-        if !self.pending.ask(kind, SentSql::default(), when, message.size, unit) {
-            self.pending.finish_all(Outcome::Ok, Outcome::Unfinished, None, to.turns);
+        if !self.talk.pending.ask(kind, SentSql::default(), when, message.size, unit) {
+            self.talk.pending.finish_all(Outcome::Ok, Outcome::Unfinished, None, to.turns);
         }
     }
 
     fn on_request(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
-        if self.is_server_blind {
-            // By turns: a new request ends the answered one before it.
-            if self.pending.head().is_some_and(|(turn, _)| turn.first_byte_at.is_some()) {
-                self.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
-            }
-            if self.pending.len() == 0 {
-                self.server.restart();
-                self.is_server_blind = false;
-            }
-        }
+        self.talk.takes_turns(to.turns);
         let content = message.content;
         match message.kind {
             b'Q' => {
@@ -268,7 +116,7 @@ impl Postgres {
                 keep(&mut self.portals, portal, sent.clone());
                 self.part(Kind::Other, Some(sent), message, at, to);
                 if to.statements.in_full
-                    && let Some((turn, _)) = self.pending.last()
+                    && let Some((turn, _)) = self.talk.pending.last()
                 {
                     turn.parameters = filled_in(values);
                 }
@@ -286,7 +134,7 @@ impl Postgres {
             }
             b'D' => self.part(Kind::Other, None, message, at, to),
             b'S' => {
-                match self.pending.last() {
+                match self.talk.pending.last() {
                     Some((_, unit)) if !unit.is_synced => self.more(at, message.size),
                     _ => self.begin(Kind::Other, SentSql::default(), message, at, to),
                 }
@@ -299,30 +147,23 @@ impl Postgres {
             // Data of a COPY continues while the server waits for it: the request's end stays
             // unchanged.
             b'd' | b'c' | b'f' | b'p' | b'H' => {
-                if let Some((turn, _)) = self.pending.last() {
+                if let Some((turn, _)) = self.talk.pending.last() {
                     turn.request_bytes += message.size;
                 }
             }
             b'X' => {}
-            _ => self.is_client_blind = true,
+            _ => self.talk.is_client_blind = true,
         }
     }
 
     /// A separate request begins.
     fn begin(&mut self, kind: Kind, sent: SentSql, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
-        if !self.pending.ask(kind, sent, (message.begun_at, at), message.size, ExtendedRequest::default()) {
-            self.is_server_blind = true;
-            self.pending.finish_all(Outcome::Ok, Outcome::Unfinished, None, to.turns);
-        } else if std::mem::take(&mut self.is_request_lost)
-            && let Some((turn, _)) = self.pending.last()
-        {
-            turn.is_lost = true;
-        }
+        self.talk.ask(kind, sent, (message.begun_at, at), message.size, ExtendedRequest::default(), to.turns);
     }
 
     /// A message of the extended protocol: part of the present request, or the first of a new one.
     fn part(&mut self, kind: Kind, sent: Option<SentSql>, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
-        match self.pending.last() {
+        match self.talk.pending.last() {
             Some((turn, unit)) if !unit.is_synced && !unit.is_executed => {
                 if kind != Kind::Other && turn.kind != Kind::Execute {
                     turn.kind = kind;
@@ -338,7 +179,7 @@ impl Postgres {
 
     /// Further bytes of the request that began last.
     fn more(&mut self, at: i64, bytes: u64) {
-        if let Some((turn, _)) = self.pending.last() {
+        if let Some((turn, _)) = self.talk.pending.last() {
             turn.request_bytes += bytes;
             if turn.first_byte_at.is_none() {
                 turn.request_end_at = at;
@@ -348,53 +189,23 @@ impl Postgres {
     }
 
     fn mark(&mut self, with: ExtendedRequest) {
-        if let Some((_, unit)) = self.pending.last() {
+        if let Some((_, unit)) = self.talk.pending.last() {
             unit.is_synced |= with.is_synced;
             unit.is_executed |= with.is_executed;
-        }
-    }
-
-    fn on_server(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
-        // Unasked messages: notifications, settings, notices.
-        let is_unasked = matches!(message.kind, b'A' | b'S' | b'N');
-        if is_unasked && self.pending.head().is_none_or(|(turn, _)| turn.first_byte_at.is_none()) {
-            return;
-        }
-        if !is_unasked {
-            self.pending.answered(message.begun_at, at, message.size);
-        }
-        if message.kind == b'C' {
-            self.pending.info.affected += affected(message.content);
-        }
-        match message.kind {
-            b'K' => {
-                let pid = message.content.first_chunk().map(|four| i64::from(u32::from_be_bytes(*four)));
-                self.pending.session_id = pid;
-            }
-            // An execution has ended; with a `Sync` it ends later, with the effect of that, which
-            // may be a commit.
-            b'C' | b'I' | b's' if self.pending.head().is_some_and(|(_, unit)| unit.is_executed && !unit.is_synced) => {
-                self.pending.finish(Outcome::Ok, None, to.turns);
-            }
-            b'E' => self.on_error(message.content, to),
-            b'Z' => self.on_ready(to),
-            kind if !kind.is_ascii_alphanumeric() => self.is_server_blind = true,
-            b'D' => self.pending.info.rows += 1,
-            _ => {}
         }
     }
 
     fn on_error(&mut self, content: &[u8], to: &mut Sinks<'_>) {
         let code = error_code(content);
         // A closing server sends an error without a pending request, e.g. at shutdown.
-        if let Some((turn, unit)) = self.pending.head() {
+        if let Some((turn, unit)) = self.talk.pending.head() {
             turn.error = code.clone();
             turn.outcome = Outcome::Error;
             if turn.kind == Kind::Login {
-                self.pending.finish(Outcome::Error, code, to.turns);
+                self.talk.pending.finish(Outcome::Error, code, to.turns);
             } else if !unit.is_synced {
                 self.is_skipping = true;
-                self.pending.finish(Outcome::Error, code, to.turns);
+                self.talk.pending.finish(Outcome::Error, code, to.turns);
             }
         }
     }
@@ -405,18 +216,109 @@ impl Postgres {
             self.phase = Phase::Commands;
         }
         let was_skipping = std::mem::take(&mut self.is_skipping);
-        while let Some((turn, unit)) = self.pending.head() {
+        while let Some((turn, unit)) = self.talk.pending.head() {
             let is_last = unit.is_synced;
             // After an error, everything before the Sync was ignored; a Sync alone is always
             // processed.
             let is_left_out = was_skipping && turn.kind != Kind::Other;
             let outcome = if is_left_out { Outcome::Error } else { turn.outcome };
             let error = turn.error.clone();
-            self.pending.finish(outcome, error, to.turns);
+            self.talk.pending.finish(outcome, error, to.turns);
             if is_last {
                 return;
             }
         }
+    }
+}
+
+impl Conversation for Postgres {
+    type Expected = ExtendedRequest;
+
+    fn talk(&mut self) -> &mut Talk<ExtendedRequest> {
+        &mut self.talk
+    }
+
+    fn client_head(&self) -> Head {
+        if matches!(self.phase, Phase::Startup | Phase::Encryption) { Head::Startup } else { Head::Postgres }
+    }
+
+    fn hears_client(&mut self, piece: &Piece<'_>, to: &mut Sinks<'_>) -> bool {
+        if self.talk.is_client_blind {
+            if !begins_request(piece) {
+                return false;
+            }
+            self.talk.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
+            self.talk.client.restart();
+            (self.talk.is_client_blind, self.is_skipping) = (false, false);
+        }
+        true
+    }
+
+    /// A request for encryption is answered by one byte.
+    fn hears_server<'p>(&mut self, piece: &Piece<'p>, to: &mut Sinks<'_>) -> Option<&'p [u8]> {
+        let Some((answer, rest)) = piece.bytes.split_first().filter(|_| self.phase == Phase::Encryption) else {
+            return Some(piece.bytes);
+        };
+        self.talk.pending.answered(piece.at, piece.at, 1);
+        self.talk.pending.finish(Outcome::Ok, None, to.turns);
+        if matches!(answer, b'S' | b'G') {
+            self.talk.opaque = Some(Opaque::new(None));
+            return None;
+        }
+        self.phase = Phase::Startup;
+        Some(rest)
+    }
+
+    fn on_client(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
+        match self.phase {
+            Phase::Startup | Phase::Encryption => self.on_startup(message, at, to),
+            Phase::Login => self.more(at, message.size),
+            Phase::Commands => self.on_request(message, at, to),
+        }
+    }
+
+    fn on_server(&mut self, message: &Message<'_>, at: i64, to: &mut Sinks<'_>) {
+        // Unasked messages: notifications, settings, notices.
+        let is_unasked = matches!(message.kind, b'A' | b'S' | b'N');
+        if is_unasked && self.talk.pending.head().is_none_or(|(turn, _)| turn.first_byte_at.is_none()) {
+            return;
+        }
+        if !is_unasked {
+            self.talk.pending.answered(message.begun_at, at, message.size);
+        }
+        if message.kind == b'C' {
+            self.talk.pending.info.affected += affected(message.content);
+        }
+        match message.kind {
+            b'K' => {
+                let pid = message.content.first_chunk().map(|four| i64::from(u32::from_be_bytes(*four)));
+                self.talk.pending.session_id = pid;
+            }
+            // An execution has ended; with a `Sync` it ends later, with the effect of that, which
+            // may be a commit.
+            b'C' | b'I' | b's'
+                if self.talk.pending.head().is_some_and(|(_, unit)| unit.is_executed && !unit.is_synced) =>
+            {
+                self.talk.pending.finish(Outcome::Ok, None, to.turns);
+            }
+            b'E' => self.on_error(message.content, to),
+            b'Z' => self.on_ready(to),
+            kind if !kind.is_ascii_alphanumeric() => self.talk.is_server_blind = true,
+            b'D' => self.talk.pending.info.rows += 1,
+            _ => {}
+        }
+    }
+
+    fn lost_request(&mut self) -> ExtendedRequest {
+        self.talk.is_server_blind = true;
+        self.phase = Phase::Commands;
+        self.talk.client.head = Head::Postgres;
+        ExtendedRequest::default()
+    }
+
+    fn kept_bytes(&self) -> usize {
+        let names = self.statements.capacity() + self.portals.capacity();
+        self.talk.memory() + names * size_of::<(Vec<u8>, SentSql)>()
     }
 }
 

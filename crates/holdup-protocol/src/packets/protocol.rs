@@ -1,22 +1,11 @@
 //! The protocol of a connection, and the common interface of all protocols.
 
+pub use crate::database::Dialect as Protocol;
+use crate::packets::conversation::Reader;
 use crate::packets::mongodb::{Mongodb, begins_mongodb};
 use crate::packets::mysql::{Mysql, is_greeting};
-use crate::packets::opaque::Opaque;
 use crate::packets::piece::{Piece, Sinks};
 use crate::packets::postgres::{Postgres, is_startup};
-use crate::packets::turn::Outcome;
-
-/// A supported protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// MySQL, MariaDB, Percona Server.
-    Mysql,
-    /// PostgreSQL.
-    Postgres,
-    /// MongoDB, and servers that speak its protocol.
-    Mongodb,
-}
 
 impl Protocol {
     /// The usual ports of all of them.
@@ -26,15 +15,6 @@ impl Protocol {
     pub fn usual_ports(others: &[(u16, Self)]) -> Vec<(u16, Self)> {
         let usual = Self::PORTS.into_iter().filter_map(|port| Some((port, Self::by_port(port)?)));
         others.iter().copied().chain(usual).collect()
-    }
-
-    /// Its name in the tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mysql => "mysql",
-            Self::Postgres => "postgresql",
-            Self::Mongodb => "mongodb",
-        }
     }
 
     /// The protocol of this name.
@@ -66,42 +46,29 @@ pub(crate) enum ProtocolReader {
     Unknown(i64),
     /// An unsupported one.
     Foreign,
-    Mysql(Box<Mysql>),
-    Postgres(Box<Postgres>),
-    Mongodb(Box<Mongodb>),
-}
-
-/// Runs the same code for each protocol, and other code without one.
-macro_rules! each {
-    ($speech:expr, $name:ident => $do:expr, $else:expr) => {
-        match $speech {
-            ProtocolReader::Mysql($name) => $do,
-            ProtocolReader::Postgres($name) => $do,
-            ProtocolReader::Mongodb($name) => $do,
-            ProtocolReader::Unknown(_) | ProtocolReader::Foreign => $else,
-        }
-    };
+    /// A supported one.
+    Known(Protocol, Box<dyn Reader>),
 }
 
 impl ProtocolReader {
     /// A connection of `protocol`; `opened_at` if its start was seen.
     pub fn new(protocol: Option<Protocol>, opened_at: Option<i64>) -> Self {
-        match (protocol, opened_at) {
-            (Some(Protocol::Mysql), _) => Self::Mysql(Box::new(Mysql::new(opened_at))),
-            (Some(Protocol::Postgres), _) => Self::Postgres(Box::new(Postgres::new(opened_at.is_some()))),
-            (Some(Protocol::Mongodb), _) => Self::Mongodb(Box::new(Mongodb::new(opened_at.is_some()))),
-            (None, Some(at)) => Self::Unknown(at),
-            (None, None) => Self::Foreign,
-        }
+        let Some(protocol) = protocol else { return opened_at.map_or(Self::Foreign, Self::Unknown) };
+        let reader: Box<dyn Reader> = match protocol {
+            Protocol::Mysql => Box::new(Mysql::new(opened_at)),
+            Protocol::Postgres => Box::new(Postgres::new(opened_at.is_some())),
+            Protocol::Mongodb => Box::new(Mongodb::new(opened_at.is_some())),
+        };
+        Self::Known(protocol, reader)
     }
 
     pub fn protocol(&self) -> Option<Protocol> {
-        match self {
-            Self::Mysql(_) => Some(Protocol::Mysql),
-            Self::Postgres(_) => Some(Protocol::Postgres),
-            Self::Mongodb(_) => Some(Protocol::Mongodb),
-            Self::Unknown(_) | Self::Foreign => None,
-        }
+        if let Self::Known(protocol, _) = self { Some(*protocol) } else { None }
+    }
+
+    /// The reader of its protocol, if that is known.
+    pub fn reader(&mut self) -> Option<&mut dyn Reader> {
+        if let Self::Known(_, reader) = self { Some(&mut **reader) } else { None }
     }
 
     /// Bytes of the client or the server.
@@ -114,10 +81,8 @@ impl ProtocolReader {
                 _ => Self::Foreign,
             };
         }
-        if is_client {
-            each!(self, inner => inner.client(piece, to), ());
-        } else {
-            each!(self, inner => inner.server(piece, to), ());
+        if let Some(reader) = self.reader() {
+            reader.take(is_client, piece, to);
         }
     }
 
@@ -126,56 +91,12 @@ impl ProtocolReader {
         if let Self::Unknown(_) = self {
             *self = Self::Foreign;
         }
-        each!(self, inner => inner.lost(is_client, at, count, to), ());
-    }
-
-    /// A segment was retransmitted.
-    pub fn sent_again(&mut self) {
-        each!(self, inner => match inner.opaque() {
-            Some(opaque) => opaque.pending.sent_again(),
-            None => inner.pending().sent_again(),
-        }, ());
-    }
-
-    /// Numbers the requests that were added last. Returns whether there were any.
-    pub fn number(&mut self, seq_at: &dyn Fn(i64) -> Option<u32>) -> bool {
-        each!(self, inner => match inner.opaque() {
-            Some(opaque) => opaque.pending.number(seq_at),
-            None => inner.pending().number(seq_at),
-        }, false)
-    }
-
-    /// The connection, or the capture, has ended: unanswered requests end with `unanswered` at
-    /// `at`.
-    pub fn end(&mut self, unanswered: Outcome, at: i64, to: &mut Sinks<'_>) {
-        if let Self::Mysql(mysql) = self {
-            mysql.ends(to);
+        if let Some(reader) = self.reader() {
+            reader.lost(is_client, at, count, to);
         }
-        each!(self, inner => {
-            // If responses are timed by turns, an answered request ended with its last byte;
-            // otherwise it is cut off.
-            let answered = if inner.ends_by_turn() { Outcome::Ok } else { unanswered };
-            inner.pending().finish_all(answered, unanswered, Some(at), to.turns);
-            if let Some(opaque) = inner.opaque() {
-                opaque.pending.finish_all(Outcome::Ok, unanswered, Some(at), to.turns);
-            }
-        }, ());
-    }
-
-    /// Ends responses that end by turns, if nothing came since `since`.
-    pub fn quiet(&mut self, since: i64, to: &mut Sinks<'_>) {
-        each!(self, inner => {
-            if let Some(Opaque { pending }) = inner.opaque() {
-                if pending.is_quiet_since(since) {
-                    pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
-                }
-            } else if inner.ends_by_turn() && inner.pending().is_quiet_since(since) {
-                inner.pending().finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
-            }
-        }, ());
     }
 
     pub fn memory(&self) -> usize {
-        each!(self, inner => inner.memory(), 0)
+        if let Self::Known(_, reader) = self { reader.memory() } else { 0 }
     }
 }

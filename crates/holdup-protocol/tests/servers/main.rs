@@ -2,5 +2,3 @@
 
 mod mariadb;
 mod postgres;
-#[path = "../real/mod.rs"]
-mod real;

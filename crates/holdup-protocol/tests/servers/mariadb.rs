@@ -4,11 +4,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use holdup_protocol::database::{Error, MAX_PREPARED, Statement};
-
-use super::real::PASSWORD;
-use super::real::client::{Client, End, Seen, prepared, refused, text};
-use super::real::mariadb::MariaDb;
-use super::real::process::free_port;
+use holdup_testing::client::{Client, End, Seen, prepared, refused, text};
+use holdup_testing::lab::MariaDb;
+use holdup_testing::{PASSWORD, free_port};
 
 /// One server for all: a second costs seconds.
 #[test]

@@ -1,10 +1,9 @@
 //! PostgreSQL: logins, texts and prepared statements, transactions, what goes wrong.
 
 use holdup_protocol::database::{Error, MAX_PREPARED, Statement};
-
-use super::real::PASSWORD;
-use super::real::client::{Answer, Client, End, Seen, prepared, refused, text};
-use super::real::postgres::Postgres;
+use holdup_testing::PASSWORD;
+use holdup_testing::client::{Answer, Client, End, Seen, prepared, refused, text};
+use holdup_testing::lab::Postgres;
 
 fn done(client: &mut Client, text: &str) -> Answer {
     let answer = client.query(text);

@@ -10,7 +10,6 @@ use parquet::file::reader::RowGroupReader;
 
 use super::executions::{self, Executions};
 use super::series::{Series, SeriesMaker};
-use super::thinning::Thinning;
 use super::totals::{Reading, Totals, TotalsMaker};
 use crate::labels::Labels;
 use crate::rows::{Sample, Statement};
@@ -78,14 +77,18 @@ type IsFine = fn(&str) -> bool;
 type Key = (u32, u32, u32);
 
 impl<'r> Reader<'r> {
-    /// Only rows in `range`.
-    pub fn within(range: &'r Range<i64>) -> Self {
-        Self { within: Some(range), thinned: None }
+    /// Only rows in `range`, if there is one.
+    pub fn within(range: Option<&'r Range<i64>>) -> Self {
+        Self { within: range, thinned: None }
     }
 
     /// All, thinned to `most` points, and as many of the metrics that `is_fine` names.
     pub fn thinned(most: usize, is_fine: IsFine) -> Self {
         Self { within: None, thinned: Some((most, is_fine)) }
+    }
+
+    fn most(&self) -> usize {
+        self.thinned.map_or(usize::MAX, |(most, _)| most)
     }
 
     fn wants(&self, at: i64) -> bool {
@@ -101,8 +104,8 @@ impl<'r> Reader<'r> {
     /// The same, and the distance of points that were thinned, nanoseconds.
     pub fn course_samples(self, dir: &Path) -> std::result::Result<(Table<Sample>, Series, i64), SegmentError> {
         let (mut sources, mut metrics, mut labels) = (Names::default(), Names::default(), Names::default());
-        let thinning = || self.thinned.map_or_else(Thinning::default, |(most, _)| Thinning::to(most));
-        let mut makers: [SeriesMaker<Key>; 2] = [SeriesMaker::thinned(thinning()), SeriesMaker::thinned(thinning())];
+        let most = self.most();
+        let mut makers: [SeriesMaker<Key>; 2] = [SeriesMaker::to(most), SeriesMaker::to(most)];
         let mut fine = Vec::new();
         let nothing = ByteArray::from("");
         let table = read_groups(dir, self.within, |group, positions| {
@@ -129,7 +132,7 @@ impl<'r> Reader<'r> {
                     fine.extend((fine.len()..=key.1 as usize).map(|n| is_fine(metrics.text(n as u32).as_str())));
                 }
                 let is_fine = fine.get(key.1 as usize).copied().unwrap_or_default();
-                makers[usize::from(is_fine)].push(key, at, value.copied().unwrap_or_default());
+                makers[usize::from(is_fine)].add(key, (at, value.copied().unwrap_or_default()));
                 kept += 1;
             }
             Ok(if self.thinned.is_some() { 0 } else { kept * SAMPLE_BYTES })
@@ -165,8 +168,7 @@ impl<'r> Reader<'r> {
     ) -> std::result::Result<ReadStatements, SegmentError> {
         let mut names = Names::default();
         let mut executions = executions::Maker::default();
-        let thinning = self.thinned.map_or_else(Thinning::default, |(most, _)| Thinning::to(most / READING_SAMPLES));
-        let mut totals = TotalsMaker::thinned(thinning);
+        let mut totals = TotalsMaker::to(self.thinned.map_or(usize::MAX, |(most, _)| most / READING_SAMPLES));
         let mut rows = Vec::new();
         let mut table: Table<Statement> = read_groups(dir, self.within, |group, positions| {
             let of = Group { group, positions };

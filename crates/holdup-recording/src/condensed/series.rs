@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::Hash;
 
-use super::grouped::Grouped;
-use super::thinning::Thinning;
+use super::thinning::{Thinned, Timed};
 use crate::labels::Labels;
 
 /// Times, nanoseconds since the Unix epoch, and values, in order of time.
@@ -33,47 +32,19 @@ impl Series {
 }
 
 /// Builds series from rows as they come; `K` stands for source, metric and labels.
-pub(super) struct SeriesMaker<K> {
-    groups: Grouped<K>,
-    /// Each with the end of its present step.
-    points: Vec<(Points, i64)>,
-    thinning: Thinning,
-}
+pub(super) type SeriesMaker<K> = Thinned<K, (i64, f64)>;
 
-impl<K> Default for SeriesMaker<K> {
-    fn default() -> Self {
-        Self::thinned(Thinning::default())
-    }
-}
-
-impl<K> SeriesMaker<K> {
-    pub fn thinned(thinning: Thinning) -> Self {
-        Self { groups: Grouped::default(), points: Vec::new(), thinning }
-    }
-
-    /// The distance of points, nanoseconds; 0 if all are there.
-    pub fn step_ns(&self) -> i64 {
-        self.thinning.step_ns()
+impl Timed for (i64, f64) {
+    fn at(&self) -> i64 {
+        self.0
     }
 }
 
 impl<K: Copy + Eq + Hash> SeriesMaker<K> {
-    pub fn push(&mut self, key: K, at: i64, value: f64) {
-        let number = self.groups.number(key);
-        if number == self.points.len() {
-            self.points.push((Points::new(), i64::MIN));
-        }
-        let (points, until) = &mut self.points[number];
-        if self.thinning.takes(until, at) {
-            points.push((at, value));
-            self.thinning.keep_to(&mut self.points, |(at, _)| *at);
-        }
-    }
-
     /// All series; `name` returns the source, metric and labels of a key.
     pub fn finish(self, name: impl Fn(K) -> (String, String, Labels)) -> Series {
         let mut series = Series::default();
-        for (key, (mut points, _)) in self.groups.keys.into_iter().zip(self.points) {
+        for (key, mut points) in self.groups() {
             let (source, metric, labels) = name(key);
             if !series.sources.iter().any(|(known, _)| *known == source) {
                 series.sources.push((source.clone(), metric.clone()));

@@ -2,8 +2,7 @@
 
 use std::hash::Hash;
 
-use super::grouped::Grouped;
-use super::thinning::Thinning;
+use super::thinning::{Thinned, Timed};
 use crate::rows::Statement;
 
 /// The counters of one statement at one read.
@@ -60,46 +59,33 @@ pub struct Totals {
     pub readings: Vec<Reading>,
 }
 
+impl Timed for Reading {
+    fn at(&self) -> i64 {
+        self.observed_at
+    }
+}
+
 /// Builds totals from rows as they come; `K` stands for source, database and digest, and `T` for
 /// the text.
 pub(super) struct TotalsMaker<K, T> {
-    groups: Grouped<K>,
+    readings: Thinned<K, Reading>,
     texts: Vec<T>,
-    /// Each with the end of its present step.
-    readings: Vec<(Vec<Reading>, i64)>,
-    thinning: Thinning,
-}
-
-impl<K, T> Default for TotalsMaker<K, T> {
-    fn default() -> Self {
-        Self::thinned(Thinning::default())
-    }
-}
-
-impl<K, T> TotalsMaker<K, T> {
-    pub fn thinned(thinning: Thinning) -> Self {
-        Self { groups: Grouped::default(), texts: Vec::new(), readings: Vec::new(), thinning }
-    }
 }
 
 impl<K: Copy + Eq + Hash, T> TotalsMaker<K, T> {
+    pub fn to(most: usize) -> Self {
+        Self { readings: Thinned::to(most), texts: Vec::new() }
+    }
+
     pub fn push(&mut self, key: K, text: T, reading: Reading) {
-        let number = self.groups.number(key);
-        if number == self.texts.len() {
+        if self.readings.add(key, reading) == self.texts.len() {
             self.texts.push(text);
-            self.readings.push((Vec::new(), i64::MIN));
-        }
-        let (readings, until) = &mut self.readings[number];
-        if self.thinning.takes(until, reading.observed_at) {
-            readings.push(reading);
-            self.thinning.keep_to(&mut self.readings, |reading| reading.observed_at);
         }
     }
 
     /// All totals; `name` makes those of a key, without their readings.
     pub fn finish(self, name: impl Fn(K, T) -> Totals) -> Vec<Totals> {
-        let rows = self.groups.keys.into_iter().zip(self.texts).zip(self.readings);
-        let of = rows.map(|((key, text), (mut readings, _))| {
+        let of = self.readings.groups().zip(self.texts).map(|((key, mut readings), text)| {
             readings.shrink_to_fit();
             readings.sort_by_key(|r| r.observed_at);
             Totals { readings, ..name(key, text) }

@@ -211,14 +211,14 @@ impl Recording {
         let (course, step_ns) = Self::open_course(dir, choice)?;
         let room = Room { bytes: limits.stretch_bytes, ..whole };
         let stretch = (choice.stretch)(&course, &room);
-        let mut recording = Self::opened(dir, |dir| Ok((read_stretch(dir, &stretch)?, Vec::new())))?;
+        let mut recording = Self::opened(dir, |dir| read_condensed(dir, Some(&stretch), |_| Vec::new()))?;
         recording.excerpt = Some(Arc::new(Excerpt { stretch, course: Some(course), step_ns }));
         Ok(recording)
     }
 
     /// The rows in `stretch` and next to it, all settings and events, and the load's latencies.
     pub(crate) fn open_stretch(dir: &Path, stretch: &Range<i64>) -> Result<Self, OpenError> {
-        Self::opened(dir, |dir| Ok((read_stretch(dir, stretch)?, hlog::read(dir))))
+        Self::opened(dir, |dir| read_condensed(dir, Some(stretch), hlog::read))
     }
 
     /// The course, and the time between its samples, nanoseconds.
@@ -243,24 +243,31 @@ impl Recording {
     }
 }
 
-/// All tables with the rows in `stretch` and next to it, and all settings and events.
-fn read_stretch(dir: &Path, stretch: &Range<i64>) -> Result<Tables, OpenError> {
-    let (near, near_samples) = (&with_margin(stretch, MARGIN_NS), &with_margin(stretch, SAMPLES_MARGIN_NS));
+/// All tables for judging, and what `latencies` reads beside them: whole, or with the rows in
+/// `stretch` and next to it, and all settings and events.
+pub(super) fn read_condensed(
+    dir: &Path,
+    stretch: Option<&Range<i64>>,
+    latencies: impl FnOnce(&Path) -> Vec<hlog::Slice>,
+) -> Result<(Tables, Vec<hlog::Slice>), OpenError> {
+    let [near, near_samples] = [MARGIN_NS, SAMPLES_MARGIN_NS].map(|ns| stretch.map(|stretch| with_margin(stretch, ns)));
+    let (near, near_samples) = (near.as_ref(), near_samples.as_ref());
     std::thread::scope(|scope| {
-        let samples = scope.spawn(|| Reader::within(near_samples).samples(dir));
-        let exchanges = read_table::<Exchange>(dir, Some(near))?;
+        let samples = scope.spawn(move || Reader::within(near_samples).samples(dir));
+        let exchanges = read_table::<Exchange>(dir, near)?;
         let has_packets = !exchanges.rows.is_empty();
         let statements = scope.spawn(move || Reader::within(near).statements(dir, has_packets));
         let apart = [Sample::TABLE, Statement::TABLE, Exchange::TABLE];
         let mut tables = Tables::from_source(&mut Part(dir, |table| match table {
             _ if apart.contains(&table) => None,
-            _ => Some(time_read(table, stretch).is_some().then_some(near)),
+            _ => Some(near.filter(|_| stretch.is_some_and(|stretch| time_read(table, stretch).is_some()))),
         }))?;
+        let latencies = latencies(dir);
         let (samples, series) = joined(samples)?;
         let (statements, executions, totals) = joined(statements)?;
         (tables.samples, tables.statements, tables.exchanges) = (samples, statements, exchanges);
         tables.condensed = Some(Arc::new(Condensed { series, executions, totals }));
-        Ok(tables)
+        Ok((tables, latencies))
     })
 }
 

@@ -106,7 +106,7 @@ impl Walk<'_> {
                     let end = self.string_end(at);
                     self.value(at, end);
                 }
-                NAME_QUOTE => self.at = self.name_end(at),
+                NAME_QUOTE => self.at = self.quoted_end(at, false),
                 DOLLAR if is_word_byte(self.before(at)) => self.at += 1,
                 DOLLAR => self.value(at, at + self.lexer_at(at).dollar().1),
                 QUESTION
@@ -142,7 +142,7 @@ impl Walk<'_> {
                 return Some(None);
             }
             let is_code = matches!((self.byte(at + 2), self.byte(at + 3)), (b'!', _) | (b'M', b'!'));
-            if is_code && self.lexer.dialect.executable_comment() {
+            if is_code && self.lexer.dialect.is_mysql() {
                 return None;
             }
         } else if self.byte(at) == b'-' && next != b'-' {
@@ -184,10 +184,6 @@ impl Walk<'_> {
         }
         self.open = true;
         self.sql.len()
-    }
-
-    fn name_end(&mut self, at: usize) -> usize {
-        self.quoted_end(at, false)
     }
 
     /// A digit: it may be within a name, begin a name, or begin a number.
@@ -284,7 +280,7 @@ impl Walk<'_> {
 
     /// Skips `::type`, if nothing else belongs to the type.
     fn behind_cast(&self, end: usize) -> usize {
-        if !self.lexer.dialect.casts_of_values_go() || self.byte(end) != b':' || self.byte(end + 1) != b':' {
+        if self.lexer.dialect.is_mysql() || self.byte(end) != b':' || self.byte(end + 1) != b':' {
             return end;
         }
         let rest = self.sql.get(end + 2..).unwrap_or_default();
@@ -364,8 +360,8 @@ impl Walk<'_> {
         let of_interest = PARENTHESIS | STRING_QUOTE | NAME_QUOTE | COMMENT | DOLLAR | V;
         while let Some(found) = next_stop(self.sql, at, stops, of_interest) {
             at = match stops[usize::from(self.byte(found))] {
-                STRING_QUOTE => self.row_string_end(found),
-                NAME_QUOTE => self.name_end(found),
+                STRING_QUOTE => self.string_end(found),
+                NAME_QUOTE => self.quoted_end(found, false),
                 DOLLAR if !is_word_byte(self.byte(found - 1)) => found + self.lexer_at(found).dollar().1,
                 // Rows within rows: only the digest can tell.
                 V if self.is_values(found) => return None,
@@ -388,17 +384,6 @@ impl Walk<'_> {
             };
         }
         Some(self.sql.len())
-    }
-
-    fn row_string_end(&mut self, at: usize) -> usize {
-        let escaped = self.lexer.dialect == Dialect::PostgreSql
-            && matches!(self.byte(at - 1), b'e' | b'E')
-            && !is_word_byte(self.byte(at.saturating_sub(2)));
-        if escaped { at - 1 + self.lexer_at(at - 1).escaped_string() } else { self.string_end_plain(at) }
-    }
-
-    fn string_end_plain(&mut self, at: usize) -> usize {
-        self.quoted_end(at, self.lexer.dialect.backslash_escapes())
     }
 }
 

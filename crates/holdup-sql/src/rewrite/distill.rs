@@ -12,15 +12,6 @@ const FIRST: &[&str] = &["flush", "commit", "rollback", "begin", "start", "set",
 const DEFINING: &[&str] = &["create", "alter", "truncate", "drop", "rename"];
 const COMMAND: &str = "administrator command: ";
 
-/// Whether a statement reads or writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// It reads.
-    Read,
-    /// It writes, data or definitions.
-    Write,
-}
-
 /// Verbs and tables of a statement, such as `INSERT SELECT a b`; empty if it begins with an unknown
 /// verb.
 pub fn distill(sql: &str) -> String {
@@ -132,34 +123,4 @@ fn without_digits(name: &str) -> String {
         }
     }
     text
-}
-
-/// The verb of a statement (for definitions and `SHOW`, with its object), and whether it reads or
-/// writes. The access is `None` for statements about the server or the session.
-pub fn kind(sql: &str) -> (String, Option<Access>) {
-    let pieces = Pieces::new(sql);
-    let upper = |at| pieces.text(at).to_ascii_uppercase();
-    let first = (0..pieces.all.len()).find(|at| pieces.kind(*at) != Some(TokenKind::Open)).unwrap_or(0);
-    if pieces.begins(&["show"]) {
-        return (format!("SHOW {}", upper(1)), None);
-    }
-    if pieces.begins(DEFINING) {
-        return (format!("{} {}", upper(0), upper(1)), Some(Access::Write));
-    }
-    let writes = |at| {
-        pieces.is(at, &["insert", "update", "delete", "replace", "load"])
-            // A statement that locks its rows must run where writes run.
-            || pieces.is(at, &["for"]) && pieces.is(at + 1, &["update", "share"])
-            || pieces.is(at, &["lock"]) && pieces.is(at + 1, &["in"])
-            || pieces.is(at, &["into"]) && pieces.is(at + 1, &["outfile", "dumpfile"])
-    };
-    let is_name = |at: usize| at > 0 && pieces.kind(at - 1) == Some(TokenKind::Dot);
-    let is_call = |at: usize| at > first && pieces.kind(at + 1) == Some(TokenKind::Open);
-    let access = if pieces.is(first, &["select", "with", "insert", "update", "delete", "replace", "load", "values"]) {
-        let any = (first..pieces.all.len()).any(|at| writes(at) && !is_name(at) && !is_call(at));
-        Some(if any { Access::Write } else { Access::Read })
-    } else {
-        None
-    };
-    (upper(first), access)
 }

@@ -19,20 +19,6 @@ fn statements_in_a_few_words() {
 }
 
 #[test]
-fn what_reads_may_be_read_elsewhere() {
-    for (sql, expected) in [
-        ("(select 1) union (select 2)", Some(Access::Read)),
-        ("select a from t for update", Some(Access::Write)),
-        ("select replace(a, 'b', 'c') from t", Some(Access::Read)),
-        ("with x as (select 1) delete from t", Some(Access::Write)),
-        ("select a from t lock in share mode", Some(Access::Write)),
-        ("set a = 1", None),
-    ] {
-        assert_eq!(kind(sql).1, expected, "{sql}");
-    }
-}
-
-#[test]
 fn no_text_breaks_a_rewrite() {
     for sql in [
         "",
@@ -48,11 +34,7 @@ fn no_text_breaks_a_rewrite() {
         "/*",
         "replace into t set",
     ] {
-        for text in
-            [distill(sql), as_select(sql), shorten(sql, Some(0)), strip_comments(sql), constant_select_list(sql)]
-        {
-            assert!(text.len() <= sql.len() + 200);
-        }
-        let _ = (tables(sql), aliases(sql), table_references(sql), split(sql), split_subqueries(sql), kind(sql));
+        assert!(distill(sql).len() <= sql.len() + 200);
+        let _ = tables(sql);
     }
 }

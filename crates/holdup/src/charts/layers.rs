@@ -2,172 +2,111 @@
 
 use holdup_recording::metrics;
 
-use super::{Chart, Plot};
+use super::{Chart, Plot, chart, log_chart};
 
 /// What the generator did, and what came back.
 pub(super) fn load_charts(plot: &Plot<'_>) -> Vec<Chart> {
     vec![
-        Chart { id: "rate", title: "Offered and achieved rate", unit: "requests/s", log: false, series: plot.rates() },
-        Chart {
-            id: "response",
-            title: "Response time from the intended start",
-            unit: "ms",
-            log: true,
-            series: plot.latency(),
-        },
-        Chart {
-            id: "generator",
-            title: "Requests in flight and waiting in the generator",
-            unit: "requests",
-            log: false,
-            series: plot.gauges(&[
+        chart("rate", "Offered and achieved rate", "requests/s", plot.rates()),
+        log_chart("response", "Response time from the intended start", "ms", plot.latency()),
+        chart(
+            "generator",
+            "Requests in flight and waiting in the generator",
+            "requests",
+            plot.gauges(&[
                 ("in flight", metrics::load::REQUESTS_IN_FLIGHT.name, &[]),
                 ("waiting for a connection", metrics::load::REQUESTS_WAITING.name, &[]),
             ]),
-        },
-        Chart {
-            id: "generator_time",
-            title: "The generator's own time",
-            unit: "ratio",
-            log: false,
-            series: plot.own_time(),
-        },
+        ),
+        chart("generator_time", "The generator's own time", "ratio", plot.own_time()),
     ]
 }
 
 /// The app server and its process.
 pub(super) fn service_charts(plot: &Plot<'_>) -> Vec<Chart> {
     vec![
-        Chart {
-            id: "accept_queue",
-            title: "Connections waiting to be accepted",
-            unit: "connections",
-            log: false,
-            series: plot.accept_queue(),
-        },
-        Chart {
-            id: "refused",
-            title: "Connections refused by a full accept queue",
-            unit: "connections/s",
-            log: false,
-            series: plot.refused(),
-        },
-        Chart { id: "workers", title: "The app server's workers", unit: "workers", log: false, series: plot.workers() },
-        Chart {
-            id: "neighbours",
-            title: "Open calls to downstream services, by port",
-            unit: "connections",
-            log: false,
-            series: plot.downstream_calls(),
-        },
-        Chart { id: "probes", title: "Liveness probes", unit: "ms", log: false, series: plot.probes() },
-        Chart {
-            id: "throttling",
-            title: "Periods throttled by a CPU quota",
-            unit: "ratio",
-            log: false,
-            series: plot.throttling(),
-        },
-        Chart { id: "service_cpu", title: "CPUs used", unit: "CPUs", log: false, series: plot.cpus_used() },
-        Chart { id: "memory", title: "Memory used", unit: "bytes", log: false, series: plot.memory() },
+        chart("accept_queue", "Connections waiting to be accepted", "connections", plot.accept_queue()),
+        chart("refused", "Connections refused by a full accept queue", "connections/s", plot.refused()),
+        chart("workers", "The app server's workers", "workers", plot.workers()),
+        chart("neighbours", "Open calls to downstream services, by port", "connections", plot.downstream_calls()),
+        chart("probes", "Liveness probes", "ms", plot.probes()),
+        chart("throttling", "Periods throttled by a CPU quota", "ratio", plot.throttling()),
+        chart("service_cpu", "CPUs used", "CPUs", plot.cpus_used()),
+        chart("memory", "Memory used", "bytes", plot.memory()),
     ]
 }
 
 /// The app's own account of its waits.
 pub(super) fn app_charts(plot: &Plot<'_>) -> Vec<Chart> {
     vec![
-        Chart {
-            id: "pool",
-            title: "The app's connection pool",
-            unit: "connections",
-            log: false,
-            series: plot.gauges(&[
+        chart(
+            "pool",
+            "The app's connection pool",
+            "connections",
+            plot.gauges(&[
                 ("used", metrics::app::DB_CLIENT_CONNECTION_COUNT.name, &[("db_client_connection_state", "used")]),
                 ("used", metrics::app::DB_CLIENT_CONNECTION_COUNT.name, &[("state", "used")]),
                 ("allowed", metrics::app::DB_CLIENT_CONNECTION_MAX.name, &[]),
                 ("requests waiting", metrics::app::DB_CLIENT_CONNECTION_PENDING_REQUESTS.name, &[]),
             ]),
-        },
-        Chart {
-            id: "app",
-            title: "The app's own timing: mean time of its parts",
-            unit: "ms",
-            log: true,
-            series: plot.means(&[
+        ),
+        log_chart(
+            "app",
+            "The app's own timing: mean time of its parts",
+            "ms",
+            plot.means(&[
                 ("HTTP request", metrics::app::HTTP_SERVER_REQUEST_DURATION.name),
                 ("wait for a connection", metrics::app::DB_CLIENT_CONNECTION_WAIT_TIME.name),
                 ("database call", metrics::app::DB_CLIENT_OPERATION_DURATION.name),
                 ("downstream call", metrics::app::HTTP_CLIENT_REQUEST_DURATION.name),
             ]),
-        },
+        ),
     ]
 }
 
 /// The database.
 pub(super) fn database_charts(plot: &Plot<'_>) -> Vec<Chart> {
     vec![
-        Chart {
-            id: "thread_pool",
-            title: "The database's thread pool",
-            unit: "statements",
-            log: false,
-            series: plot.gauges(&[
+        chart(
+            "thread_pool",
+            "The database's thread pool",
+            "statements",
+            plot.gauges(&[
                 ("queued", metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
                 ("running", metrics::mysql::THREAD_POOL_GROUP_ACTIVE_THREADS.name, &[]),
             ]),
-        },
-        Chart {
-            id: "sessions",
-            title: "Database sessions by true state",
-            unit: "sessions",
-            log: false,
-            series: plot.sessions(),
-        },
-        Chart {
-            id: "statements",
-            title: "The server's own timing of statements, median",
-            unit: "ms",
-            log: true,
-            series: plot.statements(),
-        },
-        Chart {
-            id: "plans",
-            title: "Executions with a recorded plan, by statement and plan shape",
-            unit: "ms",
-            log: true,
-            series: plot.plans(),
-        },
-        Chart { id: "dead_rows", title: "Dead rows, by table", unit: "rows", log: false, series: plot.dead_rows() },
+        ),
+        chart("sessions", "Database sessions by true state", "sessions", plot.sessions()),
+        log_chart("statements", "The server's own timing of statements, median", "ms", plot.statements()),
+        log_chart("plans", "Executions with a recorded plan, by statement and plan shape", "ms", plot.plans()),
+        chart("dead_rows", "Dead rows, by table", "rows", plot.dead_rows()),
     ]
 }
 
 /// The host.
 pub(super) fn host_charts(plot: &Plot<'_>) -> Vec<Chart> {
     vec![
-        Chart { id: "cpu", title: "CPU time by mode, all CPUs", unit: "ratio", log: false, series: plot.cpu() },
-        Chart {
-            id: "disk",
-            title: "Disk: share of time busy",
-            unit: "ratio",
-            log: false,
-            series: plot.rate_by_label(metrics::host::DISK_IO_TIME.name, "device"),
-        },
-        Chart {
-            id: "disk_bytes",
-            title: "Disk: bytes read and written",
-            unit: "bytes/s",
-            log: false,
-            series: plot.rate_by_label(metrics::host::DISK_IO_BYTES.name, "device"),
-        },
-        Chart {
-            id: "load_average",
-            title: "Load average and runnable threads",
-            unit: "threads",
-            log: false,
-            series: plot.gauges(&[
+        chart("cpu", "CPU time by mode, all CPUs", "ratio", plot.cpu()),
+        chart(
+            "disk",
+            "Disk: share of time busy",
+            "ratio",
+            plot.rate_by_label(metrics::host::DISK_IO_TIME.name, "device"),
+        ),
+        chart(
+            "disk_bytes",
+            "Disk: bytes read and written",
+            "bytes/s",
+            plot.rate_by_label(metrics::host::DISK_IO_BYTES.name, "device"),
+        ),
+        chart(
+            "load_average",
+            "Load average and runnable threads",
+            "threads",
+            plot.gauges(&[
                 ("load average, 1 min", metrics::host::LOAD_AVERAGE_1M.name, &[]),
                 ("runnable", metrics::host::PROCESSES_RUNNABLE.name, &[]),
             ]),
-        },
+        ),
     ]
 }

@@ -2,13 +2,13 @@
 //! the limits that hold for the sum; operations in the same way; and the queue.
 
 use holdup_recording::metrics;
-use holdup_signals::flows::{Flow, FlowSource};
-use holdup_signals::limits::{Documented, KnownLimits};
-use holdup_signals::throttle::Unit;
+use holdup_signals::host::flows::{Flow, FlowSource};
+use holdup_signals::host::limits::{Documented, KnownLimits};
+use holdup_signals::host::throttle::Unit;
 use holdup_signals::view::Index;
 use holdup_signals::{View, Window};
 
-use super::{Chart, Plot, Points, Series};
+use super::{Chart, Plot, Points, Series, chart};
 
 /// Reads, writes, and the unit of their limits.
 type Directions = (&'static str, &'static str, Unit);
@@ -34,7 +34,6 @@ impl Plot<'_> {
         let flows = view.flows().unwrap_or_default();
         let flow = flows.iter().find(|flow| flow.counted == FlowSource::Cloud);
         let known = view.known_limits();
-        let chart = |id, title, unit, series| Chart { id, title, unit, log: false, series };
         let queue = self.gauges(&[("in the queue", metrics::aws::DISK_QUEUE_DEPTH.name, &[])]);
         let bytes = self.stacked(BYTES, flow, &known);
         let operations = self.stacked(OPERATIONS, flow, &known);

@@ -69,14 +69,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         })
     })?;
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let options = Options {
-        format: args.log.format,
-        dialect: args.log.sql_mode,
-        prefix: args.log.prefix.clone(),
-        threads,
-        most_bytes: Some(args.log.max_memory),
-        ..Options::default()
-    };
+    let options = Options { threads, ..args.log.options() };
     let outcome = read(&args.files, &options).map_err(Failure::unusable)?;
     let digest = Digest::from_outcome(&outcome, &Order::TotalTime, 0);
     let dialect = dialect(&outcome.files.iter().map(|file| file.format).collect::<Vec<_>>())?;

@@ -1,7 +1,5 @@
 //! Reads recordings as builds in order of time, for `holdup compare --history`.
 
-use std::io::{IsTerminal as _, Write as _};
-
 use holdup_compare::recordings::history::{History, history};
 use holdup_compare::recordings::{Group, Options, Run};
 use holdup_diagnose::diagnose;
@@ -10,6 +8,7 @@ use holdup_recording::Recording;
 use super::compare_groups::{NamedGroup, read_any};
 use super::store::fetched::Inputs;
 use crate::failure::Failure;
+use crate::progress::Line;
 
 /// What changed for good among the recordings, beginning with the build `since`.
 ///
@@ -30,13 +29,13 @@ pub(super) fn read(inputs: &Inputs, since: Option<&str>, options: Options) -> Re
 /// Reads the builds, one recording after the other, and puts them in order of time.
 fn in_order(named: &[NamedGroup], inputs: &Inputs) -> Result<Vec<Group>, Failure> {
     let all: usize = named.iter().map(|build| build.recordings.len()).sum();
-    let progress = Progress { all, is_shown: all > 1 && std::io::stderr().is_terminal() };
+    let mut progress = Line::new(all < 2);
     let mut builds: Vec<(i64, Group)> = Vec::new();
     let mut done = 0;
     for build in named {
         let (mut started, mut runs) = (i64::MAX, Vec::new());
         for (path, round) in &build.recordings {
-            progress.say(done);
+            progress.show(|| format!("read {done} of {all} recordings"));
             let recording = Recording::open(path).map_err(Failure::unusable)?;
             started = started.min(recording.manifest.started_at);
             let diagnosis = diagnose(&recording, None);
@@ -45,28 +44,8 @@ fn in_order(named: &[NamedGroup], inputs: &Inputs) -> Result<Vec<Group>, Failure
         }
         builds.push((started, Group { name: build.name.clone(), runs }));
     }
-    progress.end();
+    progress.clear();
     // The order of the command line stays where recordings began at once.
     builds.sort_by_key(|(started, _)| *started);
     Ok(builds.into_iter().map(|(_, build)| build).collect())
-}
-
-/// How many recordings have been read, on a terminal.
-struct Progress {
-    all: usize,
-    is_shown: bool,
-}
-
-impl Progress {
-    fn say(&self, done: usize) {
-        if self.is_shown {
-            let _ = write!(std::io::stderr(), "\r\x1b[Kread {done} of {} recordings", self.all);
-        }
-    }
-
-    fn end(&self) {
-        if self.is_shown {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
-    }
 }

@@ -41,57 +41,15 @@ pub struct CandidatesArgs {
 }
 
 /// In bash a function of ours asks first, and leaves the rest to the generated one.
-const BASH: &str = r#"
-_holdup_names() {
-    local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" kind=""
-    case "${COMP_WORDS[1]}" in
-        explain) kind=causes ;;
-        lab) kind=labs ;;
-        diagnose|report|compare) kind=recordings ;;
-    esac
-    if [[ -n "$kind" && "$COMP_CWORD" -gt 1 && "$current" != -* && ( "$before" != -* || "$before" == --against ) ]]; then
-        local IFS=$'\n'
-        COMPREPLY=($("${COMP_WORDS[0]}" candidates "$kind" "$current" 2>/dev/null))
-        if [[ ${#COMPREPLY[@]} -gt 0 ]]; then
-            [[ "$kind" == recordings ]] && compopt -o filenames 2>/dev/null
-            return 0
-        fi
-    fi
-    _holdup "$@"
-}
-complete -F _holdup_names -o bashdefault -o default holdup
-"#;
+const BASH: &str = include_str!("completion/names.bash");
 
 /// In zsh the generated function is kept under another name, and asked last.
-const ZSH: &str = r#"functions[_holdup_generated]=$functions[_holdup]
-_holdup() {
-    local kind=""
-    case "$words[2]" in
-        explain) kind=causes ;;
-        lab) kind=labs ;;
-        diagnose|report|compare) kind=recordings ;;
-    esac
-    if [[ -n "$kind" && CURRENT -gt 2 && "$PREFIX" != -* && ( "$words[CURRENT-1]" != -* || "$words[CURRENT-1]" == --against ) ]]; then
-        local -a names
-        names=("${(@f)$($words[1] candidates "$kind" "$PREFIX" 2>/dev/null)}")
-        if [[ -n "$names[1]" ]]; then
-            compadd -f -- "${names[@]}"
-            return 0
-        fi
-    fi
-    _holdup_generated "$@"
-}
-
-"#;
+const ZSH: &str = include_str!("completion/names.zsh");
 
 /// What the generated script for zsh ends with: what comes before it is there when it is called.
 const ZSH_END: &str = "if [ \"$funcstack[1]\" = \"_holdup\" ]; then";
 
-const FISH: &str = r#"
-complete -c holdup -n "__fish_seen_subcommand_from explain" -f -a "(holdup candidates causes (commandline -ct) 2>/dev/null)"
-complete -c holdup -n "__fish_seen_subcommand_from lab" -f -a "(holdup candidates labs (commandline -ct) 2>/dev/null)"
-complete -c holdup -n "__fish_seen_subcommand_from diagnose report compare" -f -a "(holdup candidates recordings (commandline -ct) 2>/dev/null)"
-"#;
+const FISH: &str = include_str!("completion/names.fish");
 
 pub fn run(args: &Args, mut program: Command) -> Result<(), Failure> {
     terminal::print_document(&script(args.shell, &mut program)?);

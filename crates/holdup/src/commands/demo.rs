@@ -15,7 +15,7 @@ use holdup_diagnose::verdict::Answer;
 use holdup_load::model::Load;
 use holdup_load::scenario::{Operation, Scenario, Target, parse_threshold};
 use holdup_load::schedule::Schedule;
-use holdup_recording::{Limits, Recording};
+use holdup_recording::Recording;
 
 use super::{Output, REPORT, SLOW, demonstrate, print_json, where_it_is};
 use crate::failure::Failure;
@@ -58,11 +58,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let length = STEP_LENGTH * STEPS as u32;
     let mut progress = Progress::new(args.output.quiet, Some(length));
     let dir = args.output.empty_dir("demo")?;
-    let say = |text: &str| {
-        if !args.output.quiet {
-            errln!("{text}");
-        }
-    };
+    let say = |text: &str| args.output.say(text);
     let mut runs: Vec<(&str, Recording, Diagnosis)> = Vec::new();
     for (name, pool) in [("faulty", POOL_FAULTY), ("fixed", POOL_FIXED)] {
         let rates = format!("{STEP:.0} to {MOST:.0} requests a second");
@@ -75,24 +71,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
             || {
                 let service = Service::start(&dir, pool)?;
                 let scenario = scenario(service.port)?;
-                let session = Session {
-                    name,
-                    scenario: Some(&scenario),
-                    watch_for: None,
-                    thresholds: Vec::new(),
-                    watch: &[
-                        "host".to_owned(),
-                        format!("pid:{}", service.process.id()),
-                        format!("prometheus:http://127.0.0.1:{}/metrics", service.admin),
-                    ],
-                    interval: INTERVAL,
-                    dir: &place,
-                    partial: false,
-                    slow: Some(SLOW),
-                    limits: Limits::default(),
-                    recording_id: None,
-                    store: None,
-                };
+                let watch = [
+                    "host".to_owned(),
+                    format!("pid:{}", service.process.id()),
+                    format!("prometheus:http://127.0.0.1:{}/metrics", service.admin),
+                ];
+                let watched = Session::new(name, &watch, INTERVAL, &place);
+                let session = Session { scenario: Some(&scenario), slow: Some(SLOW), ..watched };
                 session::record(&session, &mut progress, &stop)
             },
         )?;

@@ -147,14 +147,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
         until_us: args.until,
     };
     let options = Options {
-        format: args.log.format,
-        dialect: args.log.sql_mode,
         identity: args.id,
         select,
-        prefix: args.log.prefix.clone(),
         threads: args.threads.unwrap_or_else(cores),
         ports: args.ports.clone(),
-        most_bytes: Some(args.log.max_memory),
+        ..args.log.options()
     };
     let history = args.history.as_deref().map(History::open).transpose()?;
     let mut state = args.resume.as_deref().map(State::load).transpose().map_err(Failure::unusable)?;

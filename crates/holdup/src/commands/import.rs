@@ -8,12 +8,12 @@ mod ftdc;
 mod guard;
 mod kubernetes;
 mod mixed;
-mod pace;
 mod packets;
 mod sorted;
 mod text;
 mod together;
 mod traces;
+mod writer;
 
 use std::fs;
 use std::io::{Read, Write as _};
@@ -238,10 +238,11 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
 /// If nothing in it is an output of a known tool, or the recording cannot be written.
 pub(super) fn pasted(file: &Path, dir: &Path) -> Result<(), Failure> {
     let file = InputFile::new(folder::FoundFile { path: file.to_owned(), name: None })?;
-    text::import(text::ImportRequest { files: vec![file], dir: Some(dir), at: None, cpus: None }).map(|_| ())
+    text::import(vec![file], Some(dir), None, None).map(|_| ())
 }
 
 /// What an import made of its files.
+#[derive(Default)]
 struct Report {
     /// The summary for a person.
     text: String,
@@ -257,20 +258,22 @@ struct Report {
 
 /// Reads files of one kind into a recording.
 fn read_group(kind: FileKind, mut files: Vec<InputFile>, dir: Option<&Path>, args: &Args) -> Result<Report, Failure> {
+    let first = files.first().map_or("", |file| file.name.as_str());
+    let name = if kind == FileKind::Ftdc { "diagnostic-data" } else { first.split('.').next().unwrap_or(first) };
+    let place = dir.map_or_else(|| default_dir(name), Path::to_owned);
     match kind {
         FileKind::Capture | FileKind::Unknown => match files.pop() {
-            Some(file) if files.is_empty() => packets::import(packets::ImportRequest { file, dir, ports: &args.ports }),
+            Some(file) if files.is_empty() => packets::import(file, &place, &args.ports),
             Some(file) => Err(Failure::Unusable(format!("{}: of no known kind, like the others", file.shown))),
             None => Err(Failure::Unusable("which file?".to_owned())),
         },
-        FileKind::Traces => traces::import(traces::ImportRequest { files, dir, columns: args.columns.as_ref() }),
-        FileKind::AccessLog => {
-            access::import(access::ImportRequest { files, dir, log_format: args.log_format.as_deref() })
-        }
-        FileKind::Ftdc => ftdc::import(ftdc::ImportRequest { files, dir }),
-        FileKind::Kubernetes => kubernetes::import(kubernetes::ImportRequest { files, dir }),
-        FileKind::Cloud => aws::import(aws::ImportRequest { files, dir, db_instance: args.db_instance.as_deref() }),
-        FileKind::Text => text::import(text::ImportRequest { files, dir, at: args.at, cpus: args.cpus }),
+        FileKind::Traces => traces::import(files, &place, args.columns.as_ref()),
+        FileKind::AccessLog => access::import(files, &place, args.log_format.as_deref()),
+        FileKind::Ftdc => ftdc::import(files, &place),
+        FileKind::Kubernetes => kubernetes::import(files, &place),
+        FileKind::Cloud => aws::import(files, &place, args.db_instance.as_deref()),
+        // Which of the files has an output, and so gives the recording its name, shows when they are read.
+        FileKind::Text => text::import(files, dir, args.at, args.cpus),
     }
 }
 
@@ -330,6 +333,27 @@ impl InputFile {
         let modified_at = if is_stream { None } else { text::modified_at(path) };
         Ok(Self { name, shown, head, rest, is_listed, modified_at, pasted_at: None })
     }
+
+    /// Reads on until so many bytes have been read in all, or the file ends.
+    fn read_to(&mut self, length: usize) -> Result<(), Failure> {
+        let more = length.saturating_sub(self.head.len()) as u64;
+        let read = self.rest.by_ref().take(more).read_to_end(&mut self.head);
+        read.map(drop).map_err(|e| Failure::Unusable(format!("{}: {e}", self.shown)))
+    }
+
+    /// The whole content. If it is too large, the error says which `way` there is.
+    fn whole(mut self, way: &str) -> Result<Vec<u8>, Failure> {
+        self.read_to(LARGEST_BYTES + 1)?;
+        if self.head.len() > LARGEST_BYTES {
+            return Err(Failure::Unusable(format!("{}: more than {LARGEST_BYTES} bytes; {way}", self.shown)));
+        }
+        Ok(self.head)
+    }
+}
+
+/// A time without its fraction.
+fn short(at: i64) -> String {
+    holdup_recording::clock::rfc3339(at - at.rem_euclid(1_000_000_000))
 }
 
 pub(super) fn port(text: &str) -> Result<(u16, Protocol), String> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use holdup_compare::recordings;
 use holdup_diagnose::Diagnosis;
 use holdup_load::scenario::Scenario;
-use holdup_recording::{Limits, Recording};
+use holdup_recording::Recording;
 
 use super::{Output, REPORT, SLOW, demonstrate, duration, print_json, where_it_is};
 use crate::failure::Failure;
@@ -65,19 +65,15 @@ type Played = (String, Recording, Diagnosis);
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let Some(name) = &args.name else { return list(&args) };
-    let lab = Lab::find(name, args.labs.as_deref()).map_err(Failure::unusable)?;
-    check_variants(&lab, &args.variant)?;
+    let lab = Lab::find(name, args.labs.as_deref())?;
+    args.variant.iter().try_for_each(|wanted| lab.variant(wanted).map(drop))?;
     if args.by_hand {
-        lab.check_by_hand().map_err(lab_failure)?;
+        lab.check_by_hand()?;
     }
     let stop = crate::stop::stop_flag()?;
-    let say = |text: &str| {
-        if !args.output.quiet {
-            errln!("{text}");
-        }
-    };
+    let say = |text: &str| args.output.say(text);
     let dir = args.output.empty_dir(&lab.name)?;
-    let stage = lab.set_up(&say, &stop).map_err(lab_failure)?;
+    let stage = lab.set_up(&say, &stop)?;
     let interval = args.interval.or(lab.interval).unwrap_or(INTERVAL);
     let mut runs: Vec<Played> = Vec::new();
     let mut wrong = Vec::new();
@@ -103,14 +99,6 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if wrong.is_empty() { Ok(()) } else { Err(Failure::No(format!("not as the lab expects: {}", wrong.join("; ")))) }
 }
 
-/// Checks that the lab has every `wanted` variant.
-fn check_variants(lab: &Lab, wanted: &[String]) -> Result<(), Failure> {
-    let is_unknown = |wanted: &&String| lab.variants.iter().all(|v| v.name != **wanted);
-    let Some(unknown) = wanted.iter().find(is_unknown) else { return Ok(()) };
-    let names: Vec<&str> = lab.variants.iter().map(|v| v.name.as_str()).collect();
-    Err(Failure::Unusable(format!("{} has no variant \"{unknown}\"; there are: {}", lab.name, names.join(", "))))
-}
-
 /// How a variant is recorded.
 struct Play<'a> {
     /// The recording's folder.
@@ -130,26 +118,13 @@ fn play(
     say: &dyn Fn(&str),
     stop: &AtomicBool,
 ) -> Result<Recorded, Failure> {
-    let mut act = stage.start(variant, say, stop).map_err(lab_failure)?;
-    let paste = how.by_hand.then(|| stage.start_by_hand(&mut act, variant, say, stop));
-    let paste = paste.transpose().map_err(lab_failure)?;
+    let mut act = stage.start(variant, say, stop)?;
+    let paste = how.by_hand.then(|| stage.start_by_hand(&mut act, variant, say, stop)).transpose()?;
     let file = act.scenario_file.display().to_string();
     let scenario = Scenario::parse(&act.scenario, &file).map_err(Failure::unusable)?;
     let mut progress = Progress::new(how.is_quiet, Some(scenario.load.length()));
-    let session = Session {
-        name: variant,
-        scenario: Some(&scenario),
-        watch_for: None,
-        thresholds: Vec::new(),
-        watch: &act.watch,
-        interval: how.interval,
-        dir: how.dir,
-        partial: false,
-        slow: Some(SLOW),
-        limits: Limits::default(),
-        recording_id: None,
-        store: None,
-    };
+    let watched = Session::new(variant, &act.watch, how.interval, how.dir);
+    let session = Session { scenario: Some(&scenario), slow: Some(SLOW), ..watched };
     let recorded = session::record(&session, &mut progress, stop)?;
     let dead = act.dead();
     if let Some(paste) = paste {
@@ -167,8 +142,8 @@ fn strayed(variant: &Variant, diagnosis: &Diagnosis, runs: &[Played], say: &dyn 
     let mut all: Vec<String> = expected::unexpected(&variant.expect, diagnosis).into_iter().collect();
     if let Some(recover) = &variant.expect.recovered {
         match runs.iter().find(|(name, ..)| *name == recover.against) {
-            Some((_, _, calm)) => {
-                all.extend(recovered::strayed(&calm.ledger, &diagnosis.ledger, &recover.places));
+            Some((_, _, baseline)) => {
+                all.extend(recovered::strayed(&baseline.ledger, &diagnosis.ledger, &recover.places));
             }
             None => say(&format!("{}: not compared with {}, which was not run", variant.name, recover.against)),
         }
@@ -213,7 +188,7 @@ fn report(lab: &Lab, runs: &[Played], dir: &Path, is_json: bool) -> Result<(), F
 }
 
 fn list(args: &Args) -> Result<(), Failure> {
-    let labs = Lab::all(args.labs.as_deref()).map_err(Failure::unusable)?;
+    let labs = Lab::all(args.labs.as_deref())?;
     if labs.is_empty() {
         return Err(Failure::Unusable(
             "no labs found; run this in a checkout of holdup, or name the folder with --labs".to_owned(),
@@ -228,11 +203,4 @@ fn list(args: &Args) -> Result<(), Failure> {
         outln!("{:<widest$}  {}", lab.name, lab.title);
     }
     Ok(())
-}
-
-fn lab_failure(error: crate::lab::LabError) -> Failure {
-    match error {
-        crate::lab::LabError::Interrupted => Failure::Interrupted,
-        other => Failure::unusable(other),
-    }
 }

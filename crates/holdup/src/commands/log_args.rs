@@ -3,6 +3,7 @@
 
 use holdup_logs::digest::Dialect;
 use holdup_logs::digest::format::Format;
+use holdup_logs::digest::run::Options;
 
 #[derive(clap::Args)]
 pub struct LogArgs {
@@ -24,6 +25,19 @@ pub struct LogArgs {
     /// have room.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = holdup_load::scenario::parse_bytes)]
     pub max_memory: u64,
+}
+
+impl LogArgs {
+    /// How to read the logs: what these flags say, and the defaults.
+    pub fn options(&self) -> Options {
+        Options {
+            format: self.format,
+            dialect: self.sql_mode,
+            prefix: self.prefix.clone(),
+            most_bytes: Some(self.max_memory),
+            ..Options::default()
+        }
+    }
 }
 
 /// The dialect of a server with these modes; its other modes make no difference here.

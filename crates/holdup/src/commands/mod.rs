@@ -44,7 +44,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdup_diagnose::{Diagnosis, diagnose};
-use holdup_load::Scenario;
 use holdup_recording::{Limits, RecordError, Recording};
 
 use crate::failure::Failure;
@@ -77,6 +76,13 @@ struct Output {
 }
 
 impl Output {
+    /// Prints a line of progress.
+    fn say(&self, text: &str) {
+        if !self.quiet {
+            errln!("{text}");
+        }
+    }
+
     /// The directory to write to: the given one, or a new one for `name`.
     fn dir(&self, name: &str) -> PathBuf {
         self.output.clone().unwrap_or_else(|| session::default_dir(name))
@@ -158,26 +164,14 @@ impl Sampling {
         Values::list(&self.watch)
     }
 
-    /// The limits of a recording's size.
-    fn limits(&self) -> Limits {
-        Limits { max_bytes: self.max_size, min_free_bytes: self.min_free, ..Limits::default() }
-    }
-
-    /// The session that records `scenario` and its sources into `dir`.
-    fn session<'a>(&'a self, name: &'a str, scenario: &'a Scenario, dir: &'a Path) -> Session<'a> {
+    /// The session that records the sources `watch` into `dir`.
+    fn session<'a>(&'a self, name: &'a str, watch: &'a [String], dir: &'a Path) -> Session<'a> {
         Session {
-            name,
-            scenario: Some(scenario),
-            watch_for: None,
-            thresholds: Vec::new(),
-            watch: &scenario.watch,
-            interval: self.interval,
-            dir,
             partial: self.partial,
             slow: self.slow.0,
-            limits: self.limits(),
+            limits: Limits { max_bytes: self.max_size, min_free_bytes: self.min_free, ..Limits::default() },
             recording_id: self.recording_id.as_deref(),
-            store: None,
+            ..Session::new(name, watch, self.interval, dir)
         }
     }
 }

@@ -228,7 +228,7 @@ impl Args {
     }
 
     fn session<'a>(&'a self, scenario: &'a Scenario, dir: &'a Path) -> Session<'a> {
-        self.sampling.session("replay", scenario, dir)
+        Session { scenario: Some(scenario), ..self.sampling.session("replay", &scenario.watch, dir) }
     }
 
     /// Plays it into `dir`, and reports the outcome.

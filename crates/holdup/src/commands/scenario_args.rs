@@ -142,7 +142,7 @@ impl ScenarioArgs {
 
     /// The session that records `scenario` into `dir`.
     pub fn session<'s>(&'s self, scenario: &'s Scenario, dir: &'s Path) -> Session<'s> {
-        self.sampling.session(&scenario.name, scenario, dir)
+        Session { scenario: Some(scenario), ..self.sampling.session(&scenario.name, &scenario.watch, dir) }
     }
 
     /// Reads the scenario again and plays it into `dir`. The report is written beside the

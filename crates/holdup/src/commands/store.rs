@@ -1,7 +1,6 @@
 //! `holdup store`: recordings in ClickHouse.
 
 pub mod fetched;
-mod line;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,9 +13,9 @@ use holdup_store::pull::Selection;
 use holdup_store::push::{Progress, Pushed};
 use holdup_store::{Address, Client, Dialect, Schema, Sharing, Statement, StoreError};
 
-use self::line::Line;
 use super::print_json;
 use crate::failure::Failure;
+use crate::progress::Line;
 use crate::secret_values::value;
 use crate::storing::{CasePart, Target};
 
@@ -55,6 +54,35 @@ enum StoreCommand {
     Query(QueryArgs),
 }
 
+/// The database that a command works with.
+#[derive(clap::Args)]
+struct DatabaseArg {
+    /// Database: clickhouse://USER@HOST/DATABASE, or @FILE
+    #[arg(value_name = "URL", value_parser = value)]
+    url: String,
+}
+
+/// The recording that a command works with.
+#[derive(clap::Args)]
+struct RecordingArg {
+    /// Recording: clickhouse://USER@HOST/DATABASE/RECORDING, or @FILE
+    #[arg(value_name = "URL", value_parser = value)]
+    url: String,
+
+    /// Host, if several wrote the recording
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+}
+
+impl RecordingArg {
+    /// Connects, and finds the recording.
+    fn find(&self) -> Result<(Client, Entry), Failure> {
+        let (address, client) = connected(&self.url)?;
+        let entry = meant(&client, &address, self.host.as_deref())?;
+        Ok((client, entry))
+    }
+}
+
 /// Make the database, its tables and views; what is there stays
 #[derive(clap::Args)]
 struct InitArgs {
@@ -86,9 +114,8 @@ struct PushArgs {
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
 
-    /// Database: clickhouse://USER@HOST/DATABASE, or @FILE
-    #[arg(value_name = "URL", value_parser = value)]
-    url: String,
+    #[command(flatten)]
+    database: DatabaseArg,
 
     /// Name in the store [default: its --recording-id, or the directory's]
     #[arg(long = "as", value_name = "NAME")]
@@ -110,9 +137,8 @@ struct PushArgs {
 /// List the recordings
 #[derive(clap::Args)]
 struct LsArgs {
-    /// Database: clickhouse://USER@HOST/DATABASE, or @FILE
-    #[arg(value_name = "URL", value_parser = value)]
-    url: String,
+    #[command(flatten)]
+    database: DatabaseArg,
 
     /// Print the list as JSON
     #[arg(long)]
@@ -122,17 +148,12 @@ struct LsArgs {
 /// Fetch a recording into a new directory
 #[derive(clap::Args)]
 struct PullArgs {
-    /// Recording: clickhouse://USER@HOST/DATABASE/RECORDING, or @FILE
-    #[arg(value_name = "URL", value_parser = value)]
-    url: String,
+    #[command(flatten)]
+    recording: RecordingArg,
 
     /// Directory to make
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-
-    /// Host, if several wrote the recording
-    #[arg(long, value_name = "NAME")]
-    host: Option<String>,
 
     /// Show no progress on stderr
     #[arg(short, long)]
@@ -146,13 +167,8 @@ struct PullArgs {
 /// Remove a recording from every table
 #[derive(clap::Args)]
 struct RmArgs {
-    /// Recording: clickhouse://USER@HOST/DATABASE/RECORDING, or @FILE
-    #[arg(value_name = "URL", value_parser = value)]
-    url: String,
-
-    /// Host, if several wrote the recording
-    #[arg(long, value_name = "NAME")]
-    host: Option<String>,
+    #[command(flatten)]
+    recording: RecordingArg,
 
     /// The cluster that the tables were made for
     #[arg(long, value_name = "CLUSTER")]
@@ -166,9 +182,8 @@ struct RmArgs {
 /// Run a statement that only reads, and print its answer
 #[derive(clap::Args)]
 struct QueryArgs {
-    /// Database: clickhouse://USER@HOST/DATABASE, or @FILE
-    #[arg(value_name = "URL", value_parser = value)]
-    url: String,
+    #[command(flatten)]
+    database: DatabaseArg,
 
     /// Statement in ClickHouse's SQL
     #[arg(value_name = "SQL")]
@@ -199,8 +214,11 @@ fn failed(error: StoreError) -> Failure {
     Failure::unusable(error)
 }
 
-fn parsed(url: &str) -> Result<Address, Failure> {
-    Address::parse(url).map_err(failed)
+/// The address that `url` is, and a connection to it.
+fn connected(url: &str) -> Result<(Address, Client), Failure> {
+    let address = Address::parse(url).map_err(failed)?;
+    let client = Client::connect(&address).map_err(failed)?;
+    Ok((address, client))
 }
 
 fn init(args: InitArgs) -> Result<(), Failure> {
@@ -214,7 +232,7 @@ fn init(args: InitArgs) -> Result<(), Failure> {
         }
         return Ok(());
     };
-    let client = Client::connect(&parsed(&url)?).map_err(failed)?;
+    let (_, client) = connected(&url)?;
     if client.dialect() == Dialect::Old && args.ttl.is_some() {
         let version = client.version();
         return Err(Failure::Unusable(format!("--ttl needs ClickHouse 22.8 or later; this is {version}")));
@@ -241,7 +259,7 @@ fn init(args: InitArgs) -> Result<(), Failure> {
 }
 
 fn push(args: &PushArgs) -> Result<(), Failure> {
-    let address = parsed(&args.url)?;
+    let address = Address::parse(&args.database.url).map_err(failed)?;
     let manifest = Recording::manifest(&args.recording).map_err(Failure::unusable)?;
     let shard = manifest.load.as_ref().and_then(|load| load.shard.as_deref());
     let part = CasePart::new(manifest.recording_id.as_deref(), &manifest.host, shard);
@@ -250,9 +268,9 @@ fn push(args: &PushArgs) -> Result<(), Failure> {
     let name = given.or(id).or_else(|| folder_name(&args.recording));
     let host = args.host.clone().or(of_part).unwrap_or_default();
     let place = Place::new(&name.unwrap_or_default(), &host).map_err(failed)?;
-    let (mut line, stop) = (Line::new("sent", args.quiet), crate::stop::stop_flag()?);
+    let (mut line, stop) = (Line::new(args.quiet), crate::stop::stop_flag()?);
     let client = Client::connect(&address).map_err(failed)?;
-    let pushed = holdup_store::push::push(&client, &args.recording, &place, &mut watched(&mut line, &stop));
+    let pushed = holdup_store::push::push(&client, &args.recording, &place, &mut watched("sent", &mut line, &stop));
     line.clear();
     let pushed = pushed.map_err(failed)?;
     if args.json {
@@ -278,16 +296,16 @@ fn said_of_push(pushed: &Pushed, server: &str) -> String {
     }
 }
 
-/// Shows how far it is; false once the user has stopped it.
-fn watched<'a>(line: &'a mut Line, stop: &'a Arc<AtomicBool>) -> impl FnMut(Progress) -> bool {
-    move |progress| {
-        line.show(progress);
+/// Shows how many rows were `done`: sent, fetched; false once the user has stopped it.
+fn watched<'a>(done: &'a str, line: &'a mut Line, stop: &'a Arc<AtomicBool>) -> impl FnMut(Progress) -> bool {
+    move |Progress { table, rows, rows_total }| {
+        line.show(|| format!("{table}: {rows} of {rows_total} rows {done}"));
         !stop.load(Ordering::Relaxed)
     }
 }
 
 fn ls(args: &LsArgs) -> Result<(), Failure> {
-    let client = Client::connect(&parsed(&args.url)?).map_err(failed)?;
+    let (_, client) = connected(&args.database.url)?;
     let entries = catalog::entries(&client, None).map_err(failed)?;
     if args.json {
         return print_json(&entries);
@@ -313,12 +331,10 @@ fn meant(client: &Client, address: &Address, host: Option<&str>) -> Result<Entry
 }
 
 fn pull(args: &PullArgs) -> Result<(), Failure> {
-    let address = parsed(&args.url)?;
-    let (mut line, stop) = (Line::new("fetched", args.quiet), crate::stop::stop_flag()?);
-    let client = Client::connect(&address).map_err(failed)?;
-    let entry = meant(&client, &address, args.host.as_deref())?;
+    let (mut line, stop) = (Line::new(args.quiet), crate::stop::stop_flag()?);
+    let (client, entry) = args.recording.find()?;
     let all = Selection::default();
-    let pulled = holdup_store::pull::pull(&client, &entry, &args.dir, &all, &mut watched(&mut line, &stop));
+    let pulled = holdup_store::pull::pull(&client, &entry, &args.dir, &all, &mut watched("fetched", &mut line, &stop));
     line.clear();
     let pulled = pulled.map_err(failed)?;
     if args.json {
@@ -331,9 +347,7 @@ fn pull(args: &PullArgs) -> Result<(), Failure> {
 }
 
 fn rm(args: &RmArgs) -> Result<(), Failure> {
-    let address = parsed(&args.url)?;
-    let client = Client::connect(&address).map_err(failed)?;
-    let entry = meant(&client, &address, args.host.as_deref())?;
+    let (client, entry) = args.recording.find()?;
     catalog::remove(&client, &entry.place, args.distributed.as_deref()).map_err(failed)?;
     if args.json {
         return print_json(&entry.place);
@@ -344,7 +358,7 @@ fn rm(args: &RmArgs) -> Result<(), Failure> {
 }
 
 fn query(args: &QueryArgs) -> Result<(), Failure> {
-    let client = Client::connect(&parsed(&args.url)?).map_err(failed)?;
+    let (_, client) = connected(&args.database.url)?;
     let format = if args.json { "JSON" } else { "TabSeparatedWithNames" };
     let statement = Statement::new(&args.sql).setting("default_format", format);
     let answer = client.read(&statement, ANSWER_BYTES_MAX).map_err(failed)?;
@@ -358,10 +372,10 @@ fn query(args: &QueryArgs) -> Result<(), Failure> {
 /// If the store does not take it. The message has the command that sends it.
 pub fn send(target: &Target, dir: &Path, quiet: bool) -> Result<String, Failure> {
     let place = target.place(dir)?;
-    let (mut line, stop) = (Line::new("sent", quiet), crate::stop::stop_flag()?);
+    let (mut line, stop) = (Line::new(quiet), crate::stop::stop_flag()?);
     let client = Client::connect(target.address());
     let pushed = client.and_then(|client| {
-        let pushed = holdup_store::push::push(&client, dir, &place, &mut watched(&mut line, &stop));
+        let pushed = holdup_store::push::push(&client, dir, &place, &mut watched("sent", &mut line, &stop));
         pushed.map(|pushed| said_of_push(&pushed, client.server()))
     });
     line.clear();

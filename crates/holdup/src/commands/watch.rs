@@ -56,20 +56,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let stop = crate::stop::stop_flag()?;
     let mut progress = Progress::new(args.output.quiet, args.length);
     let dir = args.output.dir("watch");
-    let session = Session {
-        name: "watch",
-        scenario: None,
-        watch_for: args.length,
-        thresholds,
-        watch: &watched,
-        interval: args.sampling.interval,
-        dir: &dir,
-        partial: args.sampling.partial,
-        slow: args.sampling.slow.0,
-        limits: args.sampling.limits(),
-        recording_id: id,
-        store: store.as_ref(),
-    };
+    let watching = args.sampling.session("watch", &watched, &dir);
+    let session = Session { watch_for: args.length, thresholds, store: store.as_ref(), ..watching };
     let mut recorded = session::record(&session, &mut progress, &stop)?;
     let concluded = conclude(&recorded, args.output.json);
     recorded.store_rest(&mut progress);

@@ -12,11 +12,11 @@ use holdup_collect::ProbeError;
 use holdup_collect::watch::{Options, collector};
 
 use super::definition::{Process, Variant};
-use super::error::LabError;
 use super::placeholder::Scope;
 use super::process::{POLL, Running};
 use super::ready::Watcher;
 use super::stage::{Scratch, Stage, not_started, program, run_step};
+use crate::failure::Failure;
 
 /// A variant whose processes run. Dropping it stops them.
 pub struct Act {
@@ -50,9 +50,9 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// If the variant does not exist; if a process cannot be started, dies, or is not ready in
-    /// time; if one of its commands fails; [`LabError::Interrupted`] once `stop` is set. All
+    /// time; if one of its commands fails; [`Failure::Interrupted`] once `stop` is set. All
     /// started processes have been stopped by then.
-    pub fn start(&self, variant: &str, say: &dyn Fn(&str), stop: &AtomicBool) -> Result<Act, LabError> {
+    pub fn start(&self, variant: &str, say: &dyn Fn(&str), stop: &AtomicBool) -> Result<Act, Failure> {
         let variant = self.lab.variant(variant)?;
         let scenario = variant.scenario.as_ref().unwrap_or(&self.lab.scenario);
         self.check_ports()?;
@@ -91,7 +91,7 @@ impl Stage<'_> {
         variant: &str,
         say: &dyn Fn(&str),
         stop: &AtomicBool,
-    ) -> Result<PathBuf, LabError> {
+    ) -> Result<PathBuf, Failure> {
         let variant = self.lab.variant(variant)?;
         let (process, paste) = self.lab.tools()?;
         self.start_one(act, process, variant, say, stop)?;
@@ -106,9 +106,9 @@ impl Stage<'_> {
         variant: &Variant,
         say: &dyn Fn(&str),
         stop: &AtomicBool,
-    ) -> Result<(), LabError> {
+    ) -> Result<(), Failure> {
         if stop.load(Ordering::SeqCst) {
-            return Err(LabError::Interrupted);
+            return Err(Failure::Interrupted);
         }
         let name = &process.name;
         let mut launch = process.launch.clone();
@@ -135,10 +135,12 @@ impl Stage<'_> {
 
     /// A program that has taken a port since it was chosen would look as if our own process were
     /// ready.
-    fn check_ports(&self) -> Result<(), LabError> {
+    fn check_ports(&self) -> Result<(), Failure> {
         for (name, port) in &self.scope.ports {
             if TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_err() {
-                return Err(LabError::PortTaken { name: name.clone(), port: *port });
+                return Err(Failure::Unusable(format!(
+                    "port.{name}: another program has taken port {port} of 127.0.0.1 meanwhile; run the lab again"
+                )));
             }
         }
         Ok(())
@@ -147,7 +149,7 @@ impl Stage<'_> {
 
 impl Act {
     /// Waits for the process that was started last.
-    fn wait_until_ready(&self, process: &Process, variant: &str, stop: &AtomicBool) -> Result<(), LabError> {
+    fn wait_until_ready(&self, process: &Process, variant: &str, stop: &AtomicBool) -> Result<(), Failure> {
         let (Some(ready), Some(running)) = (&process.ready, self.running.last()) else { return Ok(()) };
         let mut watcher = Watcher::new(ready, &self.scope, &running.log)
             .map_err(|other| not_started(variant, &process.name, other))?;
@@ -155,21 +157,20 @@ impl Act {
         let deadline = Instant::now() + process.ready_within;
         loop {
             if stop.load(Ordering::SeqCst) {
-                return Err(LabError::Interrupted);
+                return Err(Failure::Interrupted);
             }
             if let Some(ending) = running.ending() {
-                return Err(LabError::Died { process: process.name.clone(), ending, log: log() });
+                return Err(Failure::Unusable(format!("{} {ending} before it was ready{}", process.name, log())));
             }
             if watcher.is_ready() {
                 return Ok(());
             }
             if Instant::now() >= deadline {
-                return Err(LabError::NotReady {
-                    process: process.name.clone(),
-                    waited_for: watcher.words(),
-                    within: process.ready_within,
-                    log: log(),
-                });
+                let (name, within, lacks) = (&process.name, process.ready_within, watcher.words());
+                return Err(Failure::Unusable(format!(
+                    "{name} was not ready within {within:?}: it still lacks {lacks}{}",
+                    log()
+                )));
             }
             std::thread::sleep(POLL);
         }

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use holdup_load::yaml::{Map, Node, YamlError};
 
+use super::cannot;
 use super::command::{Launch, Ready, Step};
-use super::error::LabError;
 use super::fields::Fields;
 use super::placeholder::{Declared, instead, is_name};
 use super::signal::signal;
+use crate::failure::Failure;
 
 /// An incident that can be played: the processes to start and the diagnosis to expect. It holds the
 /// lab's passwords.
@@ -133,10 +134,14 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 impl Lab {
     /// Reads the lab in `folder`.
-    pub(super) fn read(folder: &Path) -> Result<Self, LabError> {
+    pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
         let file = folder.join("lab.yaml");
-        let text = std::fs::read_to_string(&file).map_err(LabError::file("read", &file))?;
-        let root = Node::parse(&text, &file.display().to_string())?;
+        let text = std::fs::read_to_string(&file).map_err(cannot("read", &file))?;
+        let root = Node::parse(&text, &file.display().to_string()).map_err(Failure::unusable)?;
+        Self::parse(&root, folder).map_err(Failure::unusable)
+    }
+
+    fn parse(root: &Node, folder: &Path) -> Result<Self, YamlError> {
         let map = root.map(&[
             "name",
             "title",
@@ -155,7 +160,7 @@ impl Lab {
 
         let name = map.need("name")?;
         if folder.file_name().and_then(|n| n.to_str()) != Some(name.text()?) {
-            return Err(name.error("a lab must have the name of its folder").into());
+            return Err(name.error("a lab must have the name of its folder"));
         }
         let secrets = secrets(map)?;
         let processes = map.need("processes")?;
@@ -192,22 +197,29 @@ impl Lab {
 
     /// # Errors
     /// If the lab does not say how standard tools record it.
-    pub fn check_by_hand(&self) -> Result<(), LabError> {
+    pub fn check_by_hand(&self) -> Result<(), Failure> {
         self.tools().map(|_| ())
     }
 
     /// The process that runs standard tools, and the text of the path it writes to.
-    pub(super) fn tools(&self) -> Result<(&Process, &str), LabError> {
+    pub(super) fn tools(&self) -> Result<(&Process, &str), Failure> {
         let by_hand = self.by_hand.as_ref();
         let found = by_hand.and_then(|by_hand| Some((self.process(&by_hand.process)?, by_hand.paste.as_str())));
-        found.ok_or_else(|| LabError::NotByHand { lab: self.name.clone() })
+        found.ok_or_else(|| {
+            let why = "cannot be recorded by hand: its lab.yaml has no \"by_hand\"; run it without --by-hand";
+            Failure::Unusable(format!("lab {} {why}", self.name))
+        })
     }
 
-    pub(super) fn variant(&self, name: &str) -> Result<&Variant, LabError> {
+    /// The variant of that name.
+    ///
+    /// # Errors
+    /// If there is none; the message names the nearest, and all.
+    pub fn variant(&self, name: &str) -> Result<&Variant, Failure> {
         self.variants.iter().find(|v| v.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.variants.iter().map(|v| v.name.as_str()).collect();
-            let (lab, variant) = (self.name.clone(), name.to_owned());
-            LabError::UnknownVariant { lab, variant, hint: instead(name, &known) }
+            let (lab, hint) = (&self.name, instead(name, &known));
+            Failure::Unusable(format!("lab {lab} has no variant \"{name}\"; {hint}"))
         })
     }
 

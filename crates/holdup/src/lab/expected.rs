@@ -14,7 +14,11 @@ pub fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
         Answer::Healthy => "healthy",
         Answer::Undecided => "undecided",
     };
-    if let Some(wanted) = expect.verdict.as_ref().filter(|wanted| *wanted != verdict || expect.culprit.as_deref() != d.culprit.map(Cause::slug)) {
+    if let Some(wanted) = expect
+        .verdict
+        .as_ref()
+        .filter(|wanted| *wanted != verdict || expect.culprit.as_deref() != d.culprit.map(Cause::slug))
+    {
         let wanted_culprit = expect.culprit.as_deref().unwrap_or("no culprit");
         let culprit = d.culprit.map_or("no culprit", Cause::slug);
         return Some(format!("expected {wanted} ({wanted_culprit}), got {verdict} ({culprit})"));

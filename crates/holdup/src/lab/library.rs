@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::cannot;
 use super::definition::Lab;
-use super::error::LabError;
 use super::placeholder::{instead, is_name};
+use crate::failure::Failure;
 
 impl Lab {
     /// Reads the lab `name`: the first of that name in `labs_dir`, the folder in `HOLDUP_LABS`,
@@ -16,7 +17,7 @@ impl Lab {
     /// # Errors
     /// If no lab has that name (the message names the nearest, and all labs), or its files are not
     /// valid.
-    pub fn find(name: &str, labs_dir: Option<&Path>) -> Result<Self, LabError> {
+    pub fn find(name: &str, labs_dir: Option<&Path>) -> Result<Self, Failure> {
         let roots = roots(labs_dir)?;
         let labs = labs(&roots);
         let Some(folder) = labs.get(name) else {
@@ -28,7 +29,7 @@ impl Lab {
             } else {
                 instead(name, &known)
             };
-            return Err(LabError::Unknown { name: name.to_owned(), hint });
+            return Err(Failure::Unusable(format!("no lab is called \"{name}\"; {hint}")));
         };
         Self::read(folder)
     }
@@ -42,17 +43,17 @@ impl Lab {
     ///
     /// # Errors
     /// If a lab's files are not valid.
-    pub fn all(labs_dir: Option<&Path>) -> Result<Vec<Self>, LabError> {
+    pub fn all(labs_dir: Option<&Path>) -> Result<Vec<Self>, Failure> {
         labs(&roots(labs_dir)?).values().map(|folder| Self::read(folder)).collect()
     }
 }
 
 /// The folders that may hold labs, in order of precedence.
-fn roots(labs_dir: Option<&Path>) -> Result<Vec<PathBuf>, LabError> {
+fn roots(labs_dir: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
     let mut roots = Vec::new();
     if let Some(dir) = labs_dir {
         // A named folder must exist; the others are guesses.
-        roots.push(dir.canonicalize().map_err(LabError::file("read", dir))?);
+        roots.push(dir.canonicalize().map_err(cannot("read", dir))?);
     }
     let mut guesses: Vec<PathBuf> = std::env::var_os("HOLDUP_LABS").map(PathBuf::from).into_iter().collect();
     guesses.push(PathBuf::from("labs"));

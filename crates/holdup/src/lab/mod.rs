@@ -9,12 +9,13 @@
 //! - `stage`: the variants' common folder, ports and setup. `act`: one variant's processes.
 //! - `process`, `ready`: one process, from its start to its guaranteed end.
 //! - `expected`, `recovered`: compare a variant's diagnosis with the lab's expectation.
+//!
+//! No failure holds a secret of the lab: quoted ends of logs have passed `Scope::redact`.
 
 mod act;
 mod command;
 mod definition;
 mod ending;
-mod error;
 pub mod expected;
 mod fields;
 mod library;
@@ -28,7 +29,16 @@ mod stage;
 mod tests;
 
 pub use definition::{Expect, Lab};
-pub use error::LabError;
 pub use ready::{accepts, answers_200};
 #[allow(unused_imports, reason = "what the functions of `Lab` give; a caller need not name them")]
 pub use {act::Act, definition::Variant, stage::Stage};
+
+use std::path::PathBuf;
+
+use crate::failure::Failure;
+
+/// The failure of `doing` something with a file or folder of a lab: `read`, `make`, …
+fn cannot(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Failure {
+    let path = path.into();
+    move |error| Failure::Unusable(format!("failed to {doing} {}: {error}", path.display()))
+}

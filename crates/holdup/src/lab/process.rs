@@ -9,8 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::cannot;
 use super::ending::Ending;
-use super::error::LabError;
+use crate::failure::Failure;
 
 /// Interval between checks of a process.
 pub(super) const POLL: Duration = Duration::from_millis(10);
@@ -40,12 +41,12 @@ pub(super) struct Running {
 impl Running {
     /// Starts `program` in `dir`, in its own process group, and appends its output to `log`. It
     /// gets SIGTERM when the calling thread ends.
-    pub fn start(program: Program, dir: &Path, log: &Path, signal: i32, within: Duration) -> Result<Self, LabError> {
-        let file = OpenOptions::new().create(true).append(true).open(log).map_err(LabError::file("write", log))?;
-        let start = file.metadata().map_err(LabError::file("read", log))?.len();
-        let errors = file.try_clone().map_err(LabError::file("write", log))?;
+    pub fn start(program: Program, dir: &Path, log: &Path, signal: i32, within: Duration) -> Result<Self, Failure> {
+        let file = OpenOptions::new().create(true).append(true).open(log).map_err(cannot("write", log))?;
+        let start = file.metadata().map_err(cannot("read", log))?.len();
+        let errors = file.try_clone().map_err(cannot("write", log))?;
         let stdin = match &program.stdin {
-            Some(path) => Stdio::from(File::open(path).map_err(LabError::file("read", path))?),
+            Some(path) => Stdio::from(File::open(path).map_err(cannot("read", path))?),
             None => Stdio::null(),
         };
         let (name, arguments) = program.run.split_first().map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
@@ -69,10 +70,9 @@ impl Running {
                 }
             });
         }
-        let child = command.spawn().map_err(|source| LabError::Start {
-            what: program.what.clone(),
-            program: name.to_owned(),
-            source,
+        let child = command.spawn().map_err(|error| {
+            let what = &program.what;
+            Failure::Unusable(format!("failed to start {what}: \"{name}\": {error}; is it installed, and on the path?"))
         })?;
         let log = Log { path: log.to_owned(), start };
         Ok(Self { what: program.what, child, log, signal, within, reaped: false })
@@ -121,14 +121,14 @@ impl Running {
         within: Duration,
         stop: &AtomicBool,
         mut meanwhile: impl FnMut(),
-    ) -> Result<Option<Ending>, LabError> {
+    ) -> Result<Option<Ending>, Failure> {
         let deadline = Instant::now() + within;
         loop {
             if let Some(ending) = self.ending() {
                 return Ok(Some(ending));
             }
             if stop.load(Ordering::SeqCst) {
-                return Err(LabError::Interrupted);
+                return Err(Failure::Interrupted);
             }
             if Instant::now() >= deadline {
                 return Ok(None);

@@ -1,7 +1,6 @@
 //! Tells when a process is ready: a port accepts, a text was written, or a URL answers 200. It
 //! checks repeatedly; the stage acts on the result.
 
-use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
@@ -79,18 +78,9 @@ pub fn accepts(target: &str) -> bool {
     connect(target).is_some()
 }
 
-/// Whether `url`, which begins with `http://`, answers 200.
+/// Whether `url`, which begins with `http://`, answers 200. Redirects count as they are, and no proxy is asked.
 pub fn answers_200(url: &str) -> bool {
-    let Some(rest) = url.strip_prefix("http://") else { return false };
-    let (host, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
-    let target = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
-    let Some(mut stream) = connect(&target) else { return false };
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: holdup\r\nConnection: close\r\n\r\n");
-    let mut status = [0; 12];
-    stream.set_read_timeout(Some(LOOK_WITHIN)).is_ok()
-        && stream.set_write_timeout(Some(LOOK_WITHIN)).is_ok()
-        && stream.write_all(request.as_bytes()).is_ok()
-        && stream.read_exact(&mut status).is_ok()
-        && status.starts_with(b"HTTP/1.")
-        && status.ends_with(b" 200")
+    let config = ureq::Agent::config_builder().timeout_global(Some(LOOK_WITHIN)).max_redirects(0).proxy(None);
+    let agent: ureq::Agent = config.max_redirects_will_error(false).http_status_as_error(false).build().into();
+    agent.get(url).call().is_ok_and(|answer| answer.status() == 200)
 }

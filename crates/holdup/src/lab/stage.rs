@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::cannot;
 use super::command::{Launch, Step};
 use super::definition::Lab;
 use super::ending::Ending;
-use super::error::LabError;
 use super::placeholder::Scope;
 use super::process::{Program, Running};
+use crate::failure::Failure;
 
 /// A lab after its setup: its variants can be started, one at a time.
 pub struct Stage<'a> {
@@ -30,15 +31,15 @@ impl Lab {
     /// If the environment has `HOLDUP_KEEP_LAB`, the folder stays, and `say` gets its path.
     ///
     /// # Errors
-    /// [`LabError::Needs`] if something must be installed by hand; any failure of its commands;
-    /// [`LabError::Interrupted`] once `stop` is set, because an installation can take minutes.
-    pub fn set_up(&self, say: &dyn Fn(&str), stop: &AtomicBool) -> Result<Stage<'_>, LabError> {
+    /// [`Failure::Unusable`] if something must be installed by hand; any failure of its commands;
+    /// [`Failure::Interrupted`] once `stop` is set, because an installation can take minutes.
+    pub fn set_up(&self, say: &dyn Fn(&str), stop: &AtomicBool) -> Result<Stage<'_>, Failure> {
         let scratch = Arc::new(Scratch::new()?);
         if scratch.keep {
             say(&format!("keeping the lab's folder: {}", scratch.path.display()));
         }
         let kit = self.folder.with_file_name("kit");
-        let holdup = std::env::current_exe().map_err(LabError::file("find", "the holdup program"))?;
+        let holdup = std::env::current_exe().map_err(cannot("find", "the holdup program"))?;
         let lab = scratch.path.join("lab");
         copy(&self.folder, &lab)?;
         let scope = Scope {
@@ -77,7 +78,7 @@ impl Stage<'_> {
 
     /// Runs a command that may install something. The user wants to see its output; status 3 means
     /// that the user must install it by hand.
-    fn run_needs(&self, program: Program, within: Duration, log: &Path, stop: &AtomicBool) -> Result<(), LabError> {
+    fn run_needs(&self, program: Program, within: Duration, log: &Path, stop: &AtomicBool) -> Result<(), Failure> {
         let command = program.run.join(" ");
         let what = program.what.clone();
         let running = Running::start(program, &self.scratch.path, log, libc::SIGTERM, STEP_STOP_WITHIN)?;
@@ -92,7 +93,7 @@ impl Stage<'_> {
         if ending == Some(Ending::Exited(3)) {
             let text = self.scope.redact(&running.log.last_lines().join("\n"));
             let text = if text.is_empty() { format!("\"{command}\" did not say what is missing") } else { text };
-            return Err(LabError::Needs { lab: self.lab.name.clone(), text });
+            return Err(Failure::Unusable(format!("lab {} needs what is not installed here:\n{text}", self.lab.name)));
         }
         show();
         ended_well(ending, &running, what, command, within, &self.scope)
@@ -112,7 +113,7 @@ pub(super) fn run_step(
     log: &Path,
     variant: &str,
     stop: &AtomicBool,
-) -> Result<(), LabError> {
+) -> Result<(), Failure> {
     let program = program(scope, what, &step.launch, variant)?;
     let command = program.run.join(" ");
     let running = Running::start(program, dir, log, libc::SIGTERM, STEP_STOP_WITHIN)?;
@@ -127,17 +128,19 @@ fn ended_well(
     command: String,
     within: Duration,
     scope: &Scope,
-) -> Result<(), LabError> {
+) -> Result<(), Failure> {
     let log = || running.log.quote(|line| scope.redact(line));
     match ending {
         Some(Ending::Exited(0)) => Ok(()),
-        Some(ending) => Err(LabError::Command { what, command, ending, log: log() }),
-        None => Err(LabError::CommandTooLong { what, command, within, log: log() }),
+        Some(ending) => Err(Failure::Unusable(format!("{what} failed: \"{command}\" {ending}{}", log()))),
+        None => {
+            Err(Failure::Unusable(format!("{what} took longer than {within:?} and was ended: \"{command}\"{}", log())))
+        }
     }
 }
 
 /// Fills in the placeholders of a launch.
-pub(super) fn program(scope: &Scope, what: &str, launch: &Launch, variant: &str) -> Result<Program, LabError> {
+pub(super) fn program(scope: &Scope, what: &str, launch: &Launch, variant: &str) -> Result<Program, Failure> {
     let fill = |text: &String| scope.fill(text).map_err(|process| not_started(variant, what, process));
     Ok(Program {
         what: what.to_owned(),
@@ -151,38 +154,40 @@ pub(super) fn program(scope: &Scope, what: &str, launch: &Launch, variant: &str)
     })
 }
 
-pub(super) fn not_started(variant: &str, what: &str, process: String) -> LabError {
-    LabError::NotStarted { variant: variant.to_owned(), what: what.to_owned(), process }
+/// The failure of a part that refers to a process, or a file of one, that is not there yet.
+pub(super) fn not_started(variant: &str, what: &str, process: String) -> Failure {
+    Failure::Unusable(format!("variant {variant}: {what} refers to {{pid.{process}}}, which is not started before it"))
 }
 
-fn text(path: &Path) -> Result<String, LabError> {
+fn text(path: &Path) -> Result<String, Failure> {
     let not_text = || std::io::Error::new(std::io::ErrorKind::InvalidInput, "its name is not UTF-8");
-    path.to_str().map(str::to_owned).ok_or_else(|| LabError::file("use", path)(not_text()))
+    path.to_str().map(str::to_owned).ok_or_else(|| cannot("use", path)(not_text()))
 }
 
 /// Copies a lab's folder to where every user may read it. A server runs under another account,
 /// which may not be able to enter the folder of the clone.
-fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
-    std::fs::DirBuilder::new().create(to).map_err(LabError::file("make", to))?;
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    std::fs::DirBuilder::new().create(to).map_err(cannot("make", to))?;
     let allow = |path: &Path, mode: u32| {
-        std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(LabError::file("open to all", path))
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(cannot("open to all", path))
     };
     allow(to, 0o755)?;
-    for entry in std::fs::read_dir(from).map_err(LabError::file("read", from))? {
-        let entry = entry.map_err(LabError::file("read", from))?;
+    for entry in std::fs::read_dir(from).map_err(cannot("read", from))? {
+        let entry = entry.map_err(cannot("read", from))?;
         let (path, place) = (entry.path(), to.join(entry.file_name()));
         if path.is_dir() {
             copy(&path, &place)?;
         } else {
-            std::fs::copy(&path, &place).map_err(LabError::file("copy", &path))?;
+            std::fs::copy(&path, &place).map_err(cannot("copy", &path))?;
             allow(&place, 0o644)?;
         }
     }
     Ok(())
 }
 
-fn free_ports(names: &[String]) -> Result<BTreeMap<String, u16>, LabError> {
-    names.iter().map(|name| Ok((name.clone(), holdup_lab::ports::free().map_err(LabError::Ports)?))).collect()
+fn free_ports(names: &[String]) -> Result<BTreeMap<String, u16>, Failure> {
+    let failed = |error| Failure::Unusable(format!("failed to find free ports on 127.0.0.1: {error}"));
+    names.iter().map(|name| Ok((name.clone(), holdup_lab::ports::free().map_err(failed)?))).collect()
 }
 
 /// A private folder, removed with its contents when its last user is dropped.
@@ -195,7 +200,7 @@ pub(super) struct Scratch {
 const LONGEST_ROOT_BYTES: usize = 48;
 
 impl Scratch {
-    fn new() -> Result<Self, LabError> {
+    fn new() -> Result<Self, Failure> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mut root = std::env::temp_dir();
         if root.as_os_str().len() > LONGEST_ROOT_BYTES && Path::new("/tmp").is_dir() {
@@ -210,7 +215,7 @@ impl Scratch {
                 // Left by an earlier process with the same number; never reused, whatever its
                 // origin.
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(LabError::file("make", path)(e)),
+                Err(e) => return Err(cannot("make", path)(e)),
             }
         }
     }

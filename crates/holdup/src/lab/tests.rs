@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::definition::Expect;
-use super::{Act, Lab, LabError};
+use super::{Act, Lab};
+use crate::failure::Failure;
 
 /// Fields of a lab whose rest is always the same.
 const HEAD: &str = "\
@@ -35,12 +36,12 @@ fn labs(rest: &str) -> TempDir {
     root
 }
 
-fn find(labs: &TempDir) -> Result<Lab, LabError> {
+fn find(labs: &TempDir) -> Result<Lab, Failure> {
     Lab::find("tiny", Some(labs.path()))
 }
 
 /// Starts variant `a` of a lab and gives what came of it to `then`, with the lab's folder.
-fn play(rest: &str, then: impl FnOnce(Result<Act, LabError>, &Path)) {
+fn play(rest: &str, then: impl FnOnce(Result<Act, Failure>, &Path)) {
     let labs = labs(rest);
     let lab = find(&labs).unwrap();
     let stage = lab.set_up(&|_| (), &NO_STOP).unwrap();
@@ -361,14 +362,14 @@ fn an_interruption_ends_every_wait() {
             });
             let began = Instant::now();
             let ended = stage.start("a", &|_| (), &stop).err();
-            assert!(matches!(ended, Some(LabError::Interrupted)), "{ended:?}");
+            assert!(matches!(ended, Some(Failure::Interrupted)), "{ended:?}");
             assert!(began.elapsed() < Duration::from_secs(5));
         });
     }
     let labs = labs(&format!("needs: [[sleep, 300]]\n{}", one("exit 0", "{ tcp: 1 }")));
     let lab = find(&labs).unwrap();
     let interrupted = lab.set_up(&|_| (), &AtomicBool::new(true)).err();
-    assert!(matches!(interrupted, Some(LabError::Interrupted)));
+    assert!(matches!(interrupted, Some(Failure::Interrupted)));
 }
 
 #[test]
@@ -378,7 +379,7 @@ fn needs_and_setup_say_what_is_wrong() {
         find(&labs).unwrap().set_up(&|_| (), &NO_STOP).err().unwrap()
     };
     let needs = set_up("needs: [[sh, -c, 'echo missing: sesame-server >&2; exit 3']]");
-    assert!(matches!(&needs, LabError::Needs { text, .. } if text == "missing: sesame-server"), "{needs}");
+    assert!(needs.to_string().ends_with("is not installed here:\nmissing: sesame-server"), "{needs}");
     let failed = set_up("setup: [{ run: [sh, -c, 'echo \"no room\"; exit 2'] }]").to_string();
     assert!(failed.starts_with("setup of tiny failed: \"sh -c "), "{failed}");
     assert!(failed.ends_with("ended with exit status 2; the end of its log:\n    no room"), "{failed}");

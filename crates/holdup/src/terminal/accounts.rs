@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use holdup_diagnose::verdict::{AccountsReport, Diagnosis, RequestReport};
 
+use super::words::part;
 use super::{BAR, BOLD, DIM, bar, wrap};
 
 /// The number of joined requests, and the slowest of them, after the ledger.
@@ -15,16 +16,16 @@ pub(super) fn accounts(out: &mut String, d: &Diagnosis) {
     }
     // A check that agrees needs no line.
     for check in accounts.checks.iter().filter(|c| !c.agrees) {
-        wrap(out, "  ", &format!("{}: {}.", check.part, check.text));
+        wrap(out, "  ", &format!("{}: {}.", part(&check.part), check.text));
     }
-    if d.complaint.is_some() {
+    if d.symptom.is_some() {
         slowest(out, accounts);
     }
 }
 
 fn slowest(out: &mut String, accounts: &AccountsReport) {
     let Some(one) = accounts.examples.iter().find(|r| r.joined) else { return };
-    let parts: Vec<String> = line_up(one).iter().map(|(name, ms)| format!("{name} {ms:.1}")).collect();
+    let parts: Vec<String> = line_up(one).iter().map(|(name, ms)| format!("{} {ms:.1}", part(name))).collect();
     wrap(
         out,
         "  ",
@@ -53,6 +54,7 @@ pub fn request(one: &RequestReport) -> String {
     for (name, ms, error_ms) in parts.chain([("unexplained", one.unexplained_ms, 0.0)]) {
         let share = ms / one.response_ms.max(1e-9);
         let error = if error_ms > 0.0 { format!("± {error_ms:.3}") } else { String::new() };
+        let name = part(name);
         let line = format!("  {name:<26}{ms:>10.3} ms {error:<10} {:>3.0} %  {}", share * 100.0, bar(share, BAR));
         let _ = writeln!(out, "{}", line.trim_end());
     }
@@ -85,7 +87,7 @@ mod tests {
         });
         let text = request(&serde_json::from_value(json).unwrap());
         assert!(
-            text.contains("database_admission_queue") && text.contains("± 0.060") && text.contains("(3 calls)"),
+            text.contains("database admission queue") && text.contains("± 0.060") && text.contains("(3 calls)"),
             "{text}"
         );
         assert!(!text.contains("\u{1b}[2J"), "{text}");

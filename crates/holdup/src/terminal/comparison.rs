@@ -7,7 +7,7 @@ use super::style::{AnsiColor, Style};
 use super::visible::one_line;
 use holdup_compare::recordings::{Against, Cell, Change, Comparison, Row, Section, words};
 
-use super::{BOLD, DIM, wrap};
+use super::{BOLD, DIM, styled, wrap};
 
 /// Cells of the longest name, value, and name of a column.
 const NAME: usize = 40;
@@ -18,12 +18,7 @@ pub fn comparison(c: &Comparison, all: bool) -> String {
     let mut out = String::new();
     for column in &c.columns {
         if let Some(headline) = &column.headline {
-            let style = color(column.verdict.unwrap_or(Change::NoDifference)).bold();
-            let mut lines = String::new();
-            wrap(&mut lines, "", headline);
-            for line in lines.lines() {
-                let _ = writeln!(out, "{style}{line}{style:#}");
-            }
+            styled(&mut out, color(column.verdict.unwrap_or(Change::NoDifference)).bold(), headline);
         }
     }
     let (shown, folded): (Vec<&Row>, Vec<&Row>) = c.rows.iter().partition(|row| all || row.is_notable());
@@ -160,7 +155,8 @@ fn reasons(out: &mut String, c: &Comparison) {
     }
 }
 
-fn color(change: Change) -> Style {
+/// The colour of a change.
+pub(super) fn color(change: Change) -> Style {
     match change {
         Change::Better => AnsiColor::Green.on_default(),
         Change::Worse => AnsiColor::Red.on_default(),

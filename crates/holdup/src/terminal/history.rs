@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::style::{AnsiColor, Style};
+use super::comparison::color;
 use super::visible::one_line;
 use holdup_compare::recordings::history::{Figure, History, LastingChange};
 use holdup_compare::recordings::{Change, words};
 
-use super::{BOLD, DIM, wrap};
+use super::{BOLD, DIM, styled, wrap};
 
 /// Cells of the longest name, of a course, and of a value.
 const NAME: usize = 40;
@@ -19,12 +19,7 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// The whole history. Figures that do not count and did not change are only counted, unless `all`.
 pub fn history(h: &History, all: bool) -> String {
     let mut out = String::new();
-    let style = color(h.verdict).bold();
-    let mut lines = String::new();
-    wrap(&mut lines, "", &h.headline);
-    for line in lines.lines() {
-        let _ = writeln!(out, "{style}{line}{style:#}");
-    }
+    styled(&mut out, color(h.verdict).bold(), &h.headline);
     let (shown, folded): (Vec<&Figure>, Vec<&Figure>) =
         h.figures.iter().partition(|figure| all || figure.is_headline || figure.verdict != Change::NoDifference);
     let name = shown.iter().map(|figure| figure.indicator.chars().count()).max().unwrap_or(0).min(NAME);
@@ -85,15 +80,6 @@ fn course(values: &[Option<f64>]) -> String {
         BLOCKS[place.clamp(1, BLOCKS.len()) - 1]
     };
     values.chunks(width).map(cell).collect()
-}
-
-fn color(change: Change) -> Style {
-    match change {
-        Change::Better => AnsiColor::Green.on_default(),
-        Change::Worse => AnsiColor::Red.on_default(),
-        Change::CantTell | Change::NotComparable => AnsiColor::Yellow.on_default(),
-        _ => Style::new(),
-    }
 }
 
 #[cfg(test)]

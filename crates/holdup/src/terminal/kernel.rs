@@ -42,8 +42,7 @@ fn parts(d: &Diagnosis) -> Option<(Vec<String>, Vec<Cause>)> {
         return None;
     }
     let contributors = adding.iter().map(|cause| format!("{cause} (contributor)"));
-    let root =
-        chain.first().map(|cause| if adding.is_empty() { cause.to_string() } else { format!("{cause} (root)") });
+    let root = chain.first().map(|cause| if adding.is_empty() { cause.to_string() } else { format!("{cause} (root)") });
     let rest = chain.iter().skip(1).map(Cause::to_string);
     Some((contributors.chain(root).chain(rest).collect(), adding))
 }
@@ -60,16 +59,18 @@ pub(super) fn episodes(out: &mut String, d: &Diagnosis) {
     let all: Vec<String> = d.episodes.iter().take(EPISODES).map(one).collect();
     let more = d.episodes.len().saturating_sub(EPISODES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let calm = d.episodes.first().map_or(0.0, |e| e.calm_ms);
-    wrap(out, "", &format!("{} episodes against {calm:.0} ms in between: {}{more}.", d.episodes.len(), all.join(", ")));
+    let baseline = d.episodes.first().map_or(0.0, |e| e.baseline_ms);
+    wrap(
+        out,
+        "",
+        &format!("{} episodes against {baseline:.0} ms in between: {}{more}.", d.episodes.len(), all.join(", ")),
+    );
 }
 
 /// Contributors to `finding`, the most distant first, and itself.
 fn beneath(finding: &Finding, all: &[Finding]) -> Vec<Cause> {
     let mut chain = vec![finding.cause];
-    while let Some(below) =
-        all.iter().find(|f| f.adds_to == chain.last().copied() && !chain.contains(&f.cause))
-    {
+    while let Some(below) = all.iter().find(|f| f.adds_to == chain.last().copied() && !chain.contains(&f.cause)) {
         chain.push(below.cause);
     }
     chain.reverse();

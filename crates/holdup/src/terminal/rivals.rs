@@ -1,13 +1,12 @@
 //! The measurement that would tell rival causes apart, as text.
 
+use holdup_diagnose::Cause;
 use std::fmt::Write as _;
 
-use super::style::AnsiColor;
-use super::visible::one_line;
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::verdict::SnapshotReport;
 
-use super::{BOLD, wrap};
+use super::{BOLD, command, words, wrap};
 
 /// The rivals, the measurement and its command; nothing if there are none.
 pub(super) fn split(out: &mut String, d: &Diagnosis) {
@@ -17,12 +16,10 @@ pub(super) fn split(out: &mut String, d: &Diagnosis) {
     let Some(split) = &d.split else { return };
     let head = if d.culprit.is_some() { "What would make it surer" } else { "What would decide" };
     let _ = writeln!(out, "\n{BOLD}{head}{BOLD:#}");
-    let between = if split.rivals.is_empty() { String::new() } else { split.rivals.iter().map(|cause| cause.slug()).collect::<Vec<_>>().join(" or ") + ": " };
-    wrap(out, "  - ", &format!("{between}measure {}", split.measure));
-    if let Some(command) = &split.command {
-        let style = AnsiColor::Cyan.on_default();
-        let command = one_line(command);
-        let _ = writeln!(out, "    {style}{command}{style:#}");
+    let between = if split.rivals.is_empty() { String::new() } else { Cause::join(&split.rivals, " or ") + ": " };
+    wrap(out, "  - ", &format!("{between}measure {}", words::told(&split.measure)));
+    if let Some(text) = &split.command {
+        command(out, "    ", text, "");
     }
     if split.watch.is_some() {
         wrap(out, "    ", "holdup doctor --for-verdict RECORDING takes this measurement if that is safe");

@@ -3,14 +3,14 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::program::{finish, free_port, holdup, skip};
+use holdup_testing::{Nginx, free_port};
+
+use crate::program::{finish, holdup};
 
 const FAST: Duration = Duration::from_millis(20);
 const SLOW: Duration = Duration::from_millis(400);
@@ -45,40 +45,16 @@ fn answer(mut line: TcpStream, is_slow: &AtomicBool) -> std::io::Result<()> {
     line.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
 }
 
-struct Nginx(Child);
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// nginx in `folder` on `port`, before the backend on another, with its times at the end of each line.
+/// nginx on `port`, before the backend on another, with its times at the end of each line; none where it is not installed.
 /// It logs the requests of this test alone: holdup of other tests asks every port of the machine for /metrics.
-fn nginx(folder: &Path, port: u16, backend: u16) -> Nginx {
-    let options = format!(
-        "worker_processes 1; daemon off; master_process off; pid nginx.pid; error_log error.log;
-         events {{ worker_connections 512; }}
-         http {{
-           log_format timed '$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\" $request_time $upstream_response_time';
-           map $uri $is_ours {{ ~^/cart/ 1; default 0; }}
-           access_log access.log timed if=$is_ours;
-           client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;
-           server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://127.0.0.1:{backend}; }} }}
-         }}"
+fn nginx(port: u16, backend: u16) -> Option<Nginx> {
+    let http = format!(
+        "log_format timed '$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\" $request_time $upstream_response_time';
+         map $uri $is_ours {{ ~^/cart/ 1; default 0; }}
+         access_log access.log timed if=$is_ours;
+         server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://127.0.0.1:{backend}; }} }}"
     );
-    std::fs::write(folder.join("options"), options).unwrap();
-    let prefix = folder.display().to_string();
-    let mut command = Command::new("nginx");
-    command.args(["-e", "error.log", "-c", "options", "-p", &prefix]).current_dir(folder).stdin(Stdio::null());
-    let nginx = Nginx(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(Instant::now() < deadline, "nginx does not listen");
-        sleep(Duration::from_millis(20));
-    }
-    nginx
+    Nginx::start(tempfile::tempdir().unwrap(), 512, &http, port)
 }
 
 /// Milliseconds of one request.
@@ -123,33 +99,27 @@ fn mean_ms(seen: &[Seen], from: f64, to: f64) -> f64 {
 
 #[test]
 fn response_time_by_the_log_of_nginx() {
-    if Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_err() {
-        return skip("nginx is not installed: cargo xtask setup");
-    }
-    let folder = tempfile::tempdir().unwrap();
     let is_slow = Arc::new(AtomicBool::new(false));
     let port = free_port();
-    let _nginx = nginx(folder.path(), port, backend(is_slow.clone()));
+    let Some(nginx) = nginx(port, backend(is_slow.clone())) else { return };
     let (seen, since) = load(port, &is_slow);
     sleep(SLOW);
-    let recording = folder.path().join("recording");
+    let recording = nginx.folder().join("recording");
     let mut command = holdup(["import", "--json"]);
-    let imported = finish(command.arg(folder.path().join("access.log")).arg("-o").arg(&recording), 60).json();
+    let imported = finish(command.arg(nginx.folder().join("access.log")).arg("-o").arg(&recording), 60).json();
     assert_eq!(imported["format"], "nginx, combined and $request_time $upstream_response_time", "{imported}");
     // The connection that waited for nginx to listen sent no request, and so has no line.
     assert_eq!(imported["lines"]["lines"], PHASES.iter().sum::<usize>(), "{imported}");
     let diagnosis = finish(holdup(["diagnose", "--json"]).arg(&recording), 60).json();
-    let complaint = diagnosis["complaint"].as_str().unwrap_or_else(|| panic!("{diagnosis:#}")).to_owned();
+    let symptom = diagnosis["symptom"].as_str().unwrap_or_else(|| panic!("{diagnosis:#}")).to_owned();
     assert_eq!(diagnosis["culprit"], "downstream_slow", "{diagnosis:#}");
     let started = holdup_import::access::time::parse(diagnosis["started_at"].as_str().unwrap()).unwrap() as f64 / 1e9;
     let bound = |key: &str| started + diagnosis["episode"][key].as_f64().unwrap_or_else(|| panic!("{diagnosis:#}"));
     let (from, to) = (bound("from_s"), bound("to_s"));
     // A log without fractions of a second places a request within one.
-    assert!((from - since).abs() <= 1.5, "{from}, not {since}: {complaint}");
+    assert!((from - since).abs() <= 1.5, "{from}, not {since}: {symptom}");
     let explains_ms = diagnosis["findings"][0]["explains_ms"].as_f64().unwrap();
     let extra_ms = mean_ms(&seen, from, to) - mean_ms(&seen, started, since - 1.0);
-    assert!((explains_ms / extra_ms - 1.0).abs() < 0.1, "{explains_ms} of {extra_ms}: {complaint}");
-    println!(
-        "from {from:.1} ({since:.1}): {explains_ms:.1} ms by the log, {extra_ms:.1} ms by the client: {complaint}"
-    );
+    assert!((explains_ms / extra_ms - 1.0).abs() < 0.1, "{explains_ms} of {extra_ms}: {symptom}");
+    println!("from {from:.1} ({since:.1}): {explains_ms:.1} ms by the log, {extra_ms:.1} ms by the client: {symptom}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::mariadb::{self, CANARY, MariaDb};
+use crate::mariadb::{self, CANARY};
 use crate::program::{Finished, finish, holdup};
 
 /// Three statements: one that reads a whole table for a row, one that finds its row, one that writes.
@@ -34,8 +34,8 @@ fn an_index_that_is_missing_is_named_and_what_a_replica_could_take() {
     if !mariadb::is_here() {
         return;
     }
-    let server = MariaDb::start();
-    server.set_up_with(
+    let server = mariadb::start();
+    server.run(
         "CREATE DATABASE shop; USE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY, customer INT, at DATETIME, KEY (at));
          INSERT INTO shop.orders SELECT seq, seq % 900, '2026-02-01' FROM seq_1_to_30000;
          CREATE TABLE shop.customers (id INT PRIMARY KEY, name TEXT);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::mariadb::{self, CANARY, MariaDb};
+use crate::mariadb::{self, CANARY};
 use crate::program::{Finished, Running, finish, free_port, holdup, manifest};
 use crate::secrets::nowhere;
 use crate::service::Service;
@@ -181,8 +181,8 @@ fn a_password_with_quotes_and_blanks_is_nowhere() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let server = MariaDb::start();
-    server.set_up_with(&format!(
+    let server = mariadb::start();
+    server.run(&format!(
         "CREATE USER 'odd'@'%' IDENTIFIED BY 'a \"b''c {CANARY}, d'; GRANT PROCESS ON *.* TO 'odd'@'%';
          GRANT SELECT ON performance_schema.* TO 'odd'@'%';"
     ));

@@ -86,7 +86,7 @@ fn captured_from_mariadb() {
     let logged = own(calls(&old.file("slow")));
     is_executed_as_often(&capture.end(), &logged, &to, &new.file("slow"), &dir.path().join("out"));
     let stock = "SELECT stock FROM shop.item WHERE id = 5";
-    assert_eq!(old.run_and_read(stock), new.run_and_read(stock));
+    assert_eq!(old.run(stock), new.run(stock));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn captured_from_postgresql() {
     }
     let (Some(old), Some(new)) = (items(), items()) else { return };
     let dir = tempfile::tempdir().unwrap();
-    let [from, to] = [&old, &new].map(|server| server.address("app", "postgres"));
+    let [from, to] = [&old, &new].map(|server| server.url("app", "postgres"));
     let capture = Capture::of(&from, dir.path());
     load(&from, RATE, dir.path());
     let logged = own(calls(&old.log()));
@@ -117,7 +117,7 @@ fn captured_from_a_server_of_mongodb_s_protocol() {
     let live = format!("wire:{}=mongodb", server.port);
     let text = mongodb::scenario(&server).replace(
         "watch: [host]",
-        &format!("watch: ['{live}', '{}']", mongodb::address(&server, mongodb::server::CANARY)),
+        &format!("watch: ['{live}', '{}']", mongodb::address(&server, holdup_testing::ferretdb::CANARY)),
     );
     std::fs::write(&file, text).unwrap();
     let capture = Capture::of(&format!("127.0.0.1:{}", server.port), dir.path());
@@ -155,7 +155,7 @@ fn captured_from_a_server_of_mongodb_s_protocol() {
         for kept in ["exchanges.parquet", "samples.parquet"] {
             let bytes = std::fs::read(recording.join(kept)).unwrap();
             let has = |value: &str| bytes.windows(value.len()).any(|window| window == value.as_bytes());
-            assert!(!has(mongodb::VALUE) && !has(mongodb::server::CANARY), "{kept}");
+            assert!(!has(mongodb::VALUE) && !has(holdup_testing::ferretdb::CANARY), "{kept}");
         }
     }
     let digest = finish(holdup(["digest", "--json", &port]).arg(&pcap), 60);

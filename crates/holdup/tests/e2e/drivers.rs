@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use holdup_testing::ferretdb::{CANARY, Server};
 use serde_json::Value;
 
-use crate::mongodb::server::{CANARY, Server};
 use crate::mongodb::{self, ITEMS, address, count, fill};
 use crate::program::{Finished, Running, finish, holdup, manifest, root, skip};
 use crate::python;

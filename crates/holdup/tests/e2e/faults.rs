@@ -196,8 +196,8 @@ impl Stalls {
     }
 }
 
-fn complaints(line: &Value) -> bool {
-    line["complaints"].as_array().is_none_or(|complaints| !complaints.is_empty())
+fn problems(line: &Value) -> bool {
+    line["problems"].as_array().is_none_or(|problems| !problems.is_empty())
 }
 
 /// Four kinds of faults, one after the other, as short as they can be.
@@ -218,7 +218,7 @@ fn four_faults_on_short_recordings() {
             eprintln!("skipped: no such disk to be had here: {draw:?}");
             continue;
         };
-        assert!(!complaints(&line), "{line:#}");
+        assert!(!problems(&line), "{line:#}");
     }
 }
 
@@ -252,6 +252,6 @@ fn drawn_faults() {
         }
     }
     played.retain(|line| line["seed"].as_u64().is_some_and(|seed| (from..to).contains(&seed)));
-    let bad: Vec<&Value> = played.iter().filter(|line| complaints(line)).collect();
+    let bad: Vec<&Value> = played.iter().filter(|line| problems(line)).collect();
     assert!(bad.is_empty(), "{} of {} in {}: {bad:#?}", bad.len(), played.len(), file.display());
 }

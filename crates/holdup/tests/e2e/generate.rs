@@ -6,11 +6,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use holdup_mongodb::Writer;
+use holdup_testing::ferretdb::{CANARY as MONGODB_CANARY, Server};
+use holdup_testing::{Postgres, Which};
 
 use crate::mariadb::{self, CANARY, MariaDb};
 use crate::mongodb;
-use crate::mongodb::server::{CANARY as MONGODB_CANARY, Server};
-use crate::postgresql::Postgres;
 use crate::program::{Finished, Running, finish, holdup};
 
 /// For whatever only has to happen at some time.
@@ -108,23 +108,23 @@ impl Place for MariaDb {
     }
 
     fn count(&self, table: &str) -> u64 {
-        self.run_and_read(&format!("SELECT COUNT(*) FROM shop.{table}")).trim().parse().unwrap_or(0)
+        self.ask(&format!("SELECT COUNT(*) FROM shop.{table}")).map_or(0, |count| count.trim().parse().unwrap())
     }
 
     fn hash(&self, table: &str) -> String {
         let all = "id, no, customer, price, product, state, note, at, gift, ref, address, items";
         let row = format!("CRC32(CONCAT_WS('|', {all}, state IS NULL))");
-        self.run_and_read(&format!("SELECT SUM({row}), SUM({row} * id), MIN(id), MAX(id) FROM shop.{table}"))
+        self.run(&format!("SELECT SUM({row}), SUM({row} * id), MIN(id), MAX(id) FROM shop.{table}"))
     }
 
     fn remove(&self, table: &str, keys: &[u32]) {
-        self.set_up_with(&format!("DELETE FROM shop.{table} WHERE id IN ({})", in_list(keys)));
+        self.run(&format!("DELETE FROM shop.{table} WHERE id IN ({})", in_list(keys)));
     }
 }
 
 impl Place for Postgres {
     fn to(&self) -> (String, &'static str, &'static str) {
-        (self.address("boss", "postgres"), "HOLDUP_POSTGRES_PASSWORD", "")
+        (self.url("boss", "postgres"), "HOLDUP_POSTGRES_PASSWORD", "")
     }
 
     fn count(&self, table: &str) -> u64 {
@@ -291,21 +291,21 @@ fn mysql() {
     if !mariadb::is_here() {
         return;
     }
-    let server = MariaDb::start();
-    server.set_up_with(&format!(
+    let server = mariadb::start();
+    server.run(&format!(
         "CREATE DATABASE shop; CREATE USER app@'%' IDENTIFIED BY '{CANARY}'; GRANT ALL ON shop.* TO app@'%';"
     ));
     killed_and_resumed(&server, 60_000);
     leaves_others_alone(&server);
     finished_late(&server, |key| {
         let row = format!("INSERT INTO shop.late SELECT * FROM shop.whole WHERE id = {key}");
-        server.run_and_read(&format!("BEGIN; {row}; SELECT SLEEP(2); COMMIT"));
+        server.run(&format!("BEGIN; {row}; SELECT SLEEP(2); COMMIT"));
     });
 }
 
 #[test]
 fn postgresql() {
-    let Some(server) = Postgres::start(&[]) else { return };
+    let Some(server) = Postgres::of(Which::System, &[]) else { return };
     killed_and_resumed(&server, 200_000);
     leaves_others_alone(&server);
     finished_late(&server, |key| {

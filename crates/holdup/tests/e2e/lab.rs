@@ -240,7 +240,7 @@ fn a_throughput_ceiling_is_the_root_of_what_adds_to_it() {
     python::check("tables.py", &folders);
 }
 
-/// Five waits at five known places at once, and each is found again in its own row of the ledger: the lab holds them against `calm`.
+/// Five waits at five known places at once, and each is found again in its own row of the ledger: the lab holds them against `baseline`.
 #[test]
 #[holdup_witness::judged(VERDICTS)]
 #[ignore = "full: a lab, minutes, wants a quiet machine"]

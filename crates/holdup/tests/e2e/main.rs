@@ -41,7 +41,6 @@ mod otel_python;
 mod outputs;
 mod own_cost;
 mod parallel_calls;
-mod postgresql;
 mod program;
 mod promptly;
 mod proxies;
@@ -59,7 +58,5 @@ mod service;
 mod sql;
 mod store;
 mod survive;
-#[path = "../../../holdup-protocol/tests/real/template.rs"]
-mod template;
 mod trace_files;
 mod upgrade;

@@ -4,15 +4,12 @@
 
 use std::time::Duration;
 
-use crate::postgresql::Postgres;
+use holdup_testing::ferretdb::{CANARY, Server};
+use holdup_testing::{Postgres, Which};
+
 use crate::program::{Running, finish, holdup, manifest, root};
 use crate::secrets::nowhere;
 use crate::service::Service;
-
-#[path = "../../../holdup-collect/tests/mongodb/server.rs"]
-pub mod server;
-
-use self::server::{CANARY, Server};
 
 /// For whatever only has to happen at some time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -33,8 +30,8 @@ pub fn shop() -> Option<Server> {
 
 /// The same server with its documents in a PostgreSQL of its own.
 pub fn on_postgresql() -> Option<(Server, Postgres)> {
-    let postgres = Postgres::start(&[])?;
-    Some((Server::on_postgresql(&postgres.address("boss", "postgres"))?, postgres))
+    let postgres = Postgres::of(Which::System, &[])?;
+    Some((Server::on_postgresql(&postgres.url("boss", "postgres"))?, postgres))
 }
 
 /// Puts the shop's items into it.

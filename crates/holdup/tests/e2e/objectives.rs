@@ -68,7 +68,7 @@ fn a_short_stall_is_missed_by_a_window_and_not_by_the_run() {
     let open = objective(&verdict, "p75 < 1s for 1m");
     assert_eq!((&open["state"], open["why"].as_str().is_some()), (&"not_judged".into(), true), "{open:#}");
     assert_eq!(verdict["load"]["aborted"], Value::Null);
-    assert!(verdict["complaint"].as_str().unwrap().contains("p50 < 500ms for 2s"), "{:#}", verdict["complaint"]);
+    assert!(verdict["symptom"].as_str().unwrap().contains("p50 < 500ms for 2s"), "{:#}", verdict["symptom"]);
     is_the_same_again(dir.path(), &verdict);
     // What the generator found by its own counts is what the histograms say.
     let kept = &manifest(&dir.path().join("run"))["load"]["objectives"][1];

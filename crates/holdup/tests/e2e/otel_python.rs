@@ -8,14 +8,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use holdup_recording::Recording;
+use holdup_testing::{Postgres, Which};
 
-use crate::mariadb::{self, CANARY, MariaDb};
+use crate::mariadb::{self, CANARY};
 use crate::program::{Running, finish, free_port, holdup, root, send, skip};
-
-// The collector's own tests use all of it.
-#[allow(dead_code)]
-#[path = "../../../holdup-collect/tests/postgresql/server.rs"]
-mod postgresql;
 
 /// Of the requests so many have to be joined.
 const JOINED: f64 = 0.95;
@@ -87,8 +83,8 @@ fn requests_spans_and_statements_of_mariadb_are_joined() {
         return;
     }
     let Some(python) = python() else { return };
-    let server = MariaDb::start();
-    server.set_up_with(&format!(
+    let server = mariadb::start();
+    server.run(&format!(
         "CREATE DATABASE shop; CREATE USER 'app'@'%' IDENTIFIED BY '{CANARY}'; GRANT SELECT ON shop.* TO 'app'@'%';
          UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME LIKE 'events_statements%'; USE shop; {}",
         std::fs::read_to_string(example().join("schema.sql")).unwrap()
@@ -101,11 +97,11 @@ fn requests_spans_and_statements_of_mariadb_are_joined() {
 fn requests_spans_and_statements_of_postgresql_are_joined() {
     let Some(python) = python() else { return };
     let settings = [("log_min_duration_statement", "0"), ("log_line_prefix", "%m [%p] %q%u@%d ")];
-    let Some(server) = postgresql::Server::of(postgresql::Which::System, &settings) else { return };
+    let Some(server) = Postgres::of(Which::System, &settings) else { return };
     server.run(&std::fs::read_to_string(example().join("schema.sql")).unwrap());
     server.run(&format!("CREATE USER watcher PASSWORD '{CANARY}'; GRANT pg_monitor TO watcher;"));
     let place = format!("127.0.0.1:{}/postgres", server.port);
-    let watch = format!("postgresql://watcher:{CANARY}@{place}?log={}", server.log.display());
+    let watch = format!("postgresql://watcher:{CANARY}@{place}?log={}", server.log().display());
     joined(&python, &format!("postgresql://boss@{place}"), &watch, "postgresql");
 }
 

@@ -7,14 +7,15 @@ mod terminal;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use holdup_testing::{Process, free_port, program};
 use serde_json::Value;
 
 use self::receiver::{Labels, Receiver, STALE};
 use crate::mariadb::CANARY;
-use crate::program::{Finished, Running, finish, free_port, holdup, skip};
+use crate::program::{Finished, Running, finish, holdup};
 use crate::service::Service;
 
 /// `--rate=100` for three seconds against `service`, into `dir/run`.
@@ -223,7 +224,7 @@ fn a_real_prometheus_takes_both() {
 
 /// A Prometheus of the test's own, that takes remote writes and scrapes one port of loopback.
 struct Prometheus {
-    process: Child,
+    _process: Process,
     _dir: tempfile::TempDir,
     url: String,
     scraped: u16,
@@ -231,33 +232,23 @@ struct Prometheus {
 
 impl Prometheus {
     fn start() -> Option<Self> {
-        if !["/usr/bin/prometheus", "/usr/local/bin/prometheus"].iter().any(|p| Path::new(p).exists()) {
-            skip("prometheus is not installed; run: cargo xtask setup");
-            return None;
-        }
+        program("prometheus", "prometheus")?;
         let dir = tempfile::tempdir().unwrap();
         let (port, scraped) = (free_port(), free_port());
         let config = format!(
             "global: {{scrape_interval: 1s, scrape_timeout: 1s}}\nscrape_configs:\n  - job_name: scraped\n    static_configs: [{{targets: ['127.0.0.1:{scraped}']}}]\n"
         );
         std::fs::write(dir.path().join("prometheus.yml"), config).unwrap();
-        let process = Command::new("prometheus")
+        let mut command = Command::new("prometheus");
+        command
             .arg(format!("--config.file={}", dir.path().join("prometheus.yml").display()))
             .arg(format!("--storage.tsdb.path={}", dir.path().join("data").display()))
             .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-            .args(["--web.enable-remote-write-receiver", "--log.level=warn"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(dir.path().join("log")).unwrap())
-            .spawn()
-            .unwrap();
-        let own = Self { process, url: format!("http://127.0.0.1:{port}"), scraped, _dir: dir };
-        let deadline = Instant::now() + Duration::from_secs(120);
-        while ureq::get(format!("{}/-/ready", own.url)).call().is_err() {
-            assert!(Instant::now() < deadline, "prometheus does not get ready");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Some(own)
+            .args(["--web.enable-remote-write-receiver", "--log.level=warn"]);
+        let mut process = Process::start(&mut command, &dir.path().join("log"), libc::SIGKILL);
+        let url = format!("http://127.0.0.1:{port}");
+        process.wait("readiness", || ureq::get(format!("{url}/-/ready")).call().is_ok());
+        Some(Self { _process: process, url, scraped, _dir: dir })
     }
 
     /// The values that `query` has now.
@@ -266,12 +257,5 @@ impl Prometheus {
         let answer: Value = serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap();
         let result = answer["data"]["result"].as_array().unwrap_or_else(|| panic!("{answer}"));
         result.iter().map(|series| series["value"][1].as_str().unwrap().parse().unwrap()).collect()
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

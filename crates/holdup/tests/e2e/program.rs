@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-pub use holdup_witness::skip;
+pub use holdup_testing::{free_port, root, send, skip};
 
 /// The program under test, with nothing of the caller's that would change what it does.
 pub fn holdup<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
@@ -104,34 +104,6 @@ fn reader(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle
 /// Runs it to its end, for `seconds` or some minutes.
 pub fn finish(mut command: impl BorrowMut<Command>, seconds: u64) -> Finished {
     Running::start(command.borrow_mut()).finish(Duration::from_secs(seconds))
-}
-
-/// Sends `signal` to the process `pid`, which this test started.
-pub fn send(pid: u32, signal: i32) {
-    // SAFETY: kill(2) takes two numbers and touches no memory of ours.
-    assert_eq!(unsafe { libc::kill(pid as libc::pid_t, signal) }, 0);
-}
-
-/// Ends a server that this test started: by `signal`, or, if it takes too long over that, at once.
-pub fn end(server: &mut Child, signal: i32) {
-    send(server.id(), signal);
-    let deadline = Instant::now() + Duration::from_secs(15);
-    while server.try_wait().is_ok_and(|status| status.is_none()) {
-        if Instant::now() > deadline {
-            let _ = server.kill();
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// The checkout.
-pub fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}
-
-/// A port that no server listens on, and that no other test is given.
-pub fn free_port() -> u16 {
-    holdup_lab::ports::free().unwrap()
 }
 
 /// A recording's manifest.

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::postgresql::Postgres;
+use holdup_testing::{Postgres, Which};
+
 use crate::program::{Running, free_port, holdup, send};
 use crate::service::Service;
 use crate::survive::{MINUTES, has_rows, is_finished, terminal, until};
@@ -109,9 +110,9 @@ fn an_output_that_is_not_read_holds_up_nothing() {
 
 #[test]
 fn top_measures_on_and_ends_while_its_terminal_is_stopped() {
-    let Some(server) = Postgres::start(&[]) else { return };
+    let Some(server) = Postgres::of(Which::System, &[]) else { return };
     let last = || server.run("SELECT max(query_start) FROM pg_stat_activity WHERE query LIKE '/* holdup%'");
-    let top = holdup(["top", &server.address("boss", "postgres"), "--interval=100ms"]);
+    let top = holdup(["top", &server.url("boss", "postgres"), "--interval=100ms"]);
     let (child, kept) = start_unread(top, true);
     until("a sample", || !last().is_empty());
     for _ in 0..3 {

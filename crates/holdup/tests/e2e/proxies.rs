@@ -2,59 +2,42 @@
 //! wait for a slot of HAProxy is found in its own row of the ledger.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use crate::program::{finish, free_port, holdup, skip};
+use holdup_testing::{Process, free_port, program};
+
+use crate::program::{finish, holdup};
 use crate::service::Service;
 
 const USERS: usize = 8;
 
-/// HAProxy with so many slots for the service at `url`, its stats socket in `folder`.
-struct HaProxy {
-    child: Child,
-    url: String,
-}
-
-impl Drop for HaProxy {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl HaProxy {
-    fn start(folder: &Path, service: &str, slots: usize) -> Self {
-        let port = free_port();
-        let options = format!(
-            "global\n  stats socket {}/stats level user\n\
-             defaults\n  mode http\n  timeout client 60s\n  timeout server 60s\n  timeout connect 10s\n\
-             frontend web\n  bind 127.0.0.1:{port}\n  default_backend app\n\
-             backend app\n  server one {} maxconn {slots}\n",
-            folder.display(),
-            service.trim_start_matches("http://").trim_end_matches('/')
-        );
-        std::fs::write(folder.join("options"), options).unwrap();
-        let mut command = Command::new("haproxy");
-        command.args(["-db", "-f", "options"]).current_dir(folder).stdin(Stdio::null());
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < deadline, "HAProxy does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Self { child, url: format!("http://127.0.0.1:{port}/") }
-    }
+/// HAProxy with so many slots for the service at `url`, its stats socket in `folder`; and its address.
+fn haproxy(folder: &Path, service: &str, slots: usize) -> (Process, String) {
+    let port = free_port();
+    let options = format!(
+        "global\n  stats socket {}/stats level user\n\
+         defaults\n  mode http\n  timeout client 60s\n  timeout server 60s\n  timeout connect 10s\n\
+         frontend web\n  bind 127.0.0.1:{port}\n  default_backend app\n\
+         backend app\n  server one {} maxconn {slots}\n",
+        folder.display(),
+        service.trim_start_matches("http://").trim_end_matches('/')
+    );
+    std::fs::write(folder.join("options"), options).unwrap();
+    let mut command = Command::new("haproxy");
+    command.args(["-db", "-f", "options"]).current_dir(folder);
+    let mut process = Process::start(&mut command, &folder.join("log"), libc::SIGKILL);
+    process.wait_for_port(port);
+    (process, format!("http://127.0.0.1:{port}/"))
 }
 
 /// The answer of a run through HAProxy with so many slots.
 fn answer(slots: usize) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let service = Service::with(&["--servers=100", "--service-time=50ms"]);
-    let proxy = HaProxy::start(folder.path(), &service.url(), slots);
+    let (_proxy, url) = haproxy(folder.path(), &service.url(), slots);
     let watch = format!("haproxy:{}/stats", folder.path().display());
     let users = USERS.to_string();
-    let arguments = ["run", "--url", &proxy.url, "--closed", "--connections", &users, "--duration", "5s"];
+    let arguments = ["run", "--url", &url, "--closed", "--connections", &users, "--duration", "5s"];
     let mut command = holdup(arguments);
     command.args(["--watch", &watch, "--interval", "100ms", "--json", "--quiet", "-o"]);
     finish(command.arg(folder.path().join("recording")), 60).json()
@@ -70,8 +53,8 @@ fn queued(answer: &serde_json::Value) -> (f64, f64) {
 
 #[test]
 fn the_wait_for_a_slot_of_haproxy_is_a_row_of_the_ledger() {
-    if !["/usr/sbin/haproxy", "/usr/local/sbin/haproxy"].iter().any(|path| Path::new(path).exists()) {
-        return skip("haproxy is not installed: cargo xtask setup");
+    if program("haproxy", "haproxy").is_none() {
+        return;
     }
     let (few, enough) = (answer(2), answer(USERS));
     let ((response_ms, queued_ms), (direct_ms, free_ms)) = (queued(&few), queued(&enough));

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use crate::mariadb::{self, CANARY, MariaDb, POOR, USER};
+use crate::mariadb::{self, CANARY, POOR, USER};
 use crate::program::{Finished, finish, free_port, holdup};
 use crate::service::Service;
 
@@ -223,7 +223,7 @@ fn accounts() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let server = MariaDb::start();
+    let server = mariadb::start();
     let service = Service::start();
     let url = service.url();
     for command in [&["run", "--url", &url, "--rate=1", "--duration=1s"][..], &["watch", "--for=1s"]] {

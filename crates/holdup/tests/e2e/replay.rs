@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use holdup_testing::{Postgres, Which};
 use serde_json::Value;
 
 use crate::mariadb::{self, CANARY, MariaDb};
-use crate::postgresql::Postgres;
 use crate::program::{Finished, Running, finish, holdup};
 
 /// Requests a second that are captured, of which eleven are fourteen statements: where they are counted, and where they are timed.
@@ -80,9 +80,9 @@ fn is_in_time(out: &Path) {
 
 /// A server with a shop in it that logs all that is executed from now on.
 pub fn shop() -> MariaDb {
-    let server = MariaDb::start();
+    let server = mariadb::start();
     let log = |name: &str| server.file(name).display().to_string();
-    server.set_up_with(&format!(
+    server.run(&format!(
         "CREATE DATABASE shop; CREATE USER 'app'@'%' IDENTIFIED BY '{CANARY}'; GRANT ALL ON shop.* TO 'app'@'%';
          CREATE TABLE shop.item (id INT PRIMARY KEY, name VARCHAR(40), stock INT NOT NULL);
          INSERT INTO shop.item SELECT seq, CONCAT('item ', seq), 1000000 FROM shop.seq_1_to_1000;
@@ -114,7 +114,7 @@ fn what_one_mariadb_logged_another_executes_as_often() {
     replay(&old.file("slow"), &to(&new), &["--writes", "--hash"], &out);
     assert_eq!(own(calls(&new.file("slow"))), captured);
     let stock = "SELECT stock FROM shop.item WHERE id = 5";
-    assert_eq!(old.run_and_read(stock), new.run_and_read(stock));
+    assert_eq!(old.run(stock), new.run(stock));
     let facts = facts(&out);
     assert_eq!((&facts["format"], &facts["left_out"]), (&"slowlog".into(), &serde_json::json!({})), "{facts}");
     assert_eq!((&facts["played"]["failed"], &facts["sent"]), (&0.into(), &captured.values().sum::<u64>().into()));
@@ -130,7 +130,7 @@ fn what_one_mariadb_logged_another_executes_as_often() {
     for (text, calls) in &captured {
         assert_eq!(reading.get(text), Some(if is_writing(text) { &0 } else { calls }), "{text}: {reading:?}");
     }
-    assert_eq!(old.run_and_read(stock), new.run_and_read(stock), "nothing was changed again");
+    assert_eq!(old.run(stock), new.run(stock), "nothing was changed again");
     let facts = self::facts(&out);
     assert_eq!(facts["left_out"]["changes"], captured[captured.keys().find(|text| is_writing(text)).unwrap()]);
     assert!(facts["spread"].as_u64().unwrap() > u64::from(RATE), "{facts}");
@@ -139,7 +139,7 @@ fn what_one_mariadb_logged_another_executes_as_often() {
 /// The same of PostgreSQL.
 pub fn items() -> Option<Postgres> {
     let settings = [("log_min_duration_statement", "0"), ("log_line_prefix", "%m [%p] user=%u,db=%d ")];
-    let server = Postgres::start(&settings)?;
+    let server = Postgres::of(Which::System, &settings)?;
     server.run("CREATE ROLE app LOGIN");
     server.run(
         "CREATE TABLE item (id int PRIMARY KEY, name text, stock int NOT NULL);
@@ -163,7 +163,7 @@ fn statements_go_out_when_they_were_due() {
         is_in_time(&out);
     }
     if let Some(server) = items() {
-        let (to, dir) = (server.address("app", "postgres"), tempfile::tempdir().unwrap());
+        let (to, dir) = (server.url("app", "postgres"), tempfile::tempdir().unwrap());
         load(&to, FAST, dir.path());
         let captured = dir.path().join("captured");
         std::fs::copy(server.log(), &captured).unwrap();
@@ -177,7 +177,7 @@ fn statements_go_out_when_they_were_due() {
 fn what_one_postgresql_logged_another_executes_as_often() {
     let (Some(old), Some(new)) = (items(), items()) else { return };
     let dir = tempfile::tempdir().unwrap();
-    let to = |server: &Postgres| server.address("app", "postgres");
+    let to = |server: &Postgres| server.url("app", "postgres");
     load(&to(&old), RATE, dir.path());
     let captured = own(calls(&old.log()));
     let out = dir.path().join("out");
@@ -225,7 +225,7 @@ fn what_the_words_hide_the_server_refuses() {
     let facts = facts(&out);
     assert_eq!(facts["left_out"], serde_json::json!({"calls": 1, "changes": 1}), "{facts}");
     assert_eq!((&facts["played"]["completed"], &facts["played"]["failed"]), (&3.into(), &1.into()), "{facts}");
-    assert_eq!(server.run_and_read("SELECT COUNT(*) FROM shop.told").trim(), "0");
+    assert_eq!(server.run("SELECT COUNT(*) FROM shop.told").trim(), "0");
     // What is wrong is said before anything is sent.
     std::fs::write(dir.path().join("empty.log"), "").unwrap();
     let wrong = server.address("app", "wr0ng");

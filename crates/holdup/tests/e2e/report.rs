@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::program::{finish, holdup, root};
 
 /// What at least one of the recordings has.
-const KINDS: [&str; 6] = ["chain", "symptom", "contributor", "complaint", "debt", "plans"];
+const KINDS: [&str; 6] = ["chain", "symptom", "contributor", "degradation", "debt", "plans"];
 
 /// What the page shows of the verdict as it is.
 const SAME: [&str; 9] =
-    ["verdict", "culprit", "headline", "complaint", "episode", "episodes", "debt", "chain", "not_judged"];
+    ["verdict", "culprit", "headline", "symptom", "episode", "episodes", "debt", "chain", "not_judged"];
 
 fn fixtures() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root().join("fixtures")).unwrap().map(|entry| entry.unwrap().path());
@@ -40,7 +40,7 @@ fn kinds(verdict: &Value) -> Vec<&'static str> {
         ("contributor", has("adds_to")),
         ("debt", !verdict["debt"].is_null()),
         ("plans", findings.iter().flat_map(|f| f["evidence"].as_array().unwrap()).any(|e| e["table"] == "plans")),
-        ("complaint", !verdict["complaint"].is_null()),
+        ("degradation", !verdict["symptom"].is_null()),
     ];
     all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect()
 }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use holdup_recording::Recording;
-use holdup_signals::runtime::Stop;
+use holdup_signals::app::runtime::Stop;
 use holdup_signals::view::Index;
 use holdup_signals::{View, Window};
 use serde_json::Value;

@@ -82,8 +82,8 @@ fn the_knee_of_a_known_service_is_within_ten_percent() {
             let truth = f64::from(servers) / f64::from(ms) * 1e3;
             let is_near = |figure: &str| value(&verdict, figure).is_some_and(|v| (v / truth - 1.0).abs() < 0.1);
             let are_near = ["/knee/value", "/capacity/value", "/breaking_point/rate/value"].into_iter().all(is_near);
-            // It overloads on purpose: with nobody to name beyond the knee there is nothing to complain about.
-            let is_fine = (&verdict["verdict"], &verdict["complaint"]) == (&"healthy".into(), &Value::Null);
+            // It overloads on purpose: with nobody to name beyond the knee there is nothing to report.
+            let is_fine = (&verdict["verdict"], &verdict["symptom"]) == (&"healthy".into(), &Value::Null);
             let how = &verdict["search"]["breaking_point"]["how"];
             if done.code() != Some(0) || !are_near || !is_fine || how != "achieved_below_offered" {
                 let what = format!("{servers} servers of {ms} ms, exit code {:?}, {}", done.code(), verdict["verdict"]);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::mariadb::{self, CANARY, MariaDb, USER};
+use crate::mariadb::{self, CANARY, USER};
 use crate::program::{Running, finish, holdup};
 use crate::python;
 use crate::service::Service;
@@ -17,7 +17,7 @@ fn a_password_is_nowhere() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let server = MariaDb::start();
+    let server = mariadb::start();
     let service = Service::start();
     let address = server.address(USER, CANARY);
 

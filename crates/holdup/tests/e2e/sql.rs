@@ -19,8 +19,8 @@ fn shop() -> Option<MariaDb> {
     if !mariadb::is_here() {
         return None;
     }
-    let server = MariaDb::start();
-    server.set_up_with(&format!(
+    let server = mariadb::start();
+    server.run(&format!(
         "CREATE DATABASE shop; CREATE USER '{APP}'@'%' IDENTIFIED BY '{CANARY}';
          GRANT SELECT, INSERT, UPDATE, DELETE ON shop.* TO '{APP}'@'%';
          CREATE TABLE shop.item (id INT PRIMARY KEY, name VARCHAR(40), stock INT NOT NULL);
@@ -85,7 +85,7 @@ watch: [host]
     assert!(manifest["scenario"].as_str().unwrap().contains("mysql://app:***@127.0.0.1"), "{}", manifest["scenario"]);
     nowhere(&out, CANARY);
     // What failed was rolled back.
-    assert!(server.run_and_read("SELECT COUNT(*) FROM shop.item WHERE stock <> 1000000").trim() == "0");
+    assert!(server.run("SELECT COUNT(*) FROM shop.item WHERE stock <> 1000000").trim() == "0");
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use holdup_testing::{Postgres, Which};
 use serde_json::Value;
 
 use crate::mariadb::{self, CANARY, MariaDb, USER};
-use crate::postgresql::Postgres;
 use crate::program::{Running, finish, holdup, manifest, send};
 
 /// Rows that every statement adds up, and rows of the small table that it looks into besides: without its index that is gone through.
@@ -220,9 +220,9 @@ fn log_file(dir: &Path, text: &str) -> PathBuf {
 /// Two MariaDBs, the second without the indexes.
 fn mariadbs(mix: &Mix) -> [MariaDb; 2] {
     [true, false].map(|has_indexes| {
-        let server = MariaDb::start();
+        let server = mariadb::start();
         let schema = mix.schema(|n| format!("(SELECT seq AS n FROM seq_1_to_{n}) AS numbers"), has_indexes);
-        server.set_up_with(&format!(
+        server.run(&format!(
             "CREATE DATABASE shop; USE shop; CREATE USER 'app'@'%' IDENTIFIED BY '{CANARY}'; GRANT ALL ON shop.* TO 'app'@'%'; {schema}"
         ));
         server
@@ -232,7 +232,7 @@ fn mariadbs(mix: &Mix) -> [MariaDb; 2] {
 /// The same of PostgreSQL.
 fn postgresqls(mix: &Mix) -> Option<[Postgres; 2]> {
     let start = |has_indexes| {
-        let server = Postgres::start(&[])?;
+        let server = Postgres::of(Which::System, &[])?;
         server.run("CREATE ROLE app LOGIN");
         server.run(&mix.schema(|n| format!("generate_series(1, {n}) AS numbers(n)"), has_indexes));
         server.run("GRANT SELECT ON ALL TABLES IN SCHEMA public TO app");
@@ -259,7 +259,7 @@ fn of_postgresql(mix: Mix) {
     let dir = tempfile::tempdir().unwrap();
     let Some(servers) = postgresqls(&mix) else { return };
     let log = log_file(dir.path(), &mix.postgres_log());
-    let [old, new] = servers.each_ref().map(|server| server.address("app", "postgres"));
+    let [old, new] = servers.each_ref().map(|server| server.url("app", "postgres"));
     mix.judge(&mix.compared(&log, [&old, &new], dir.path()));
 }
 
@@ -322,7 +322,7 @@ fn a_plan_of_mariadb_that_is_another_one_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let servers = mariadbs(&mix);
     for server in &servers {
-        server.set_up_with(&format!(
+        server.run(&format!(
             "GRANT SELECT, SHOW VIEW ON shop.* TO '{USER}'@'%';
              UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME LIKE 'events_statements%'"
         ));
@@ -344,7 +344,7 @@ fn a_plan_of_postgresql_that_is_another_one_is_told() {
         server.run("GRANT pg_monitor TO app");
     }
     let log = log_file(dir.path(), &mix.postgres_log());
-    let [old, new] = servers.each_ref().map(|server| server.address("app", "postgres"));
+    let [old, new] = servers.each_ref().map(|server| server.url("app", "postgres"));
     let watched = [format!("old={old}?plans=explain"), format!("new={new}?plans=explain")];
     has_other_plans(&mix, &log, [&old, &new], watched, dir.path());
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::dbot::course_judge::{Alarm, Executed, Workload, alarm_of_alert, signal_of_metric};
 use anyhow::{Context as _, Result, bail};
-use holdup_signals::counters::{Frame, Signal};
+use holdup_signals::time::counters::{Frame, Signal};
 use serde_json::Value;
 
 use super::{labels, prose};

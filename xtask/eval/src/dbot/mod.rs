@@ -12,8 +12,8 @@ use std::path::Path;
 use self::course_judge::{Course, judge};
 use anyhow::Result;
 use holdup_diagnose::counters::judge::Ranking;
-use holdup_signals::counters::Family;
-use holdup_signals::counters::jitter::Jitter;
+use holdup_signals::time::counters::Family;
+use holdup_signals::time::counters::jitter::Jitter;
 use serde_json::{Value, json};
 
 use self::cases::Case;

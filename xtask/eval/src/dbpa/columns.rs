@@ -1,6 +1,6 @@
 //! What DBPA's collector (dool with a MySQL plugin) called things, and in which units: percent, bytes and events a second.
 
-use holdup_signals::counters::Signal;
+use holdup_signals::time::counters::Signal;
 
 use crate::table::Mapping;
 

@@ -11,8 +11,8 @@ use anyhow::{Result, bail};
 use holdup_diagnose::counters::judge::{Ranking, judge_by};
 use holdup_diagnose::counters::view::Peers;
 use holdup_diagnose::counters::{Normal, patterns};
-use holdup_signals::counters::jitter::Jitter;
-use holdup_signals::counters::{Family, Frame, Signal};
+use holdup_signals::time::counters::jitter::Jitter;
+use holdup_signals::time::counters::{Family, Frame, Signal};
 use serde_json::{Value, json};
 
 use self::cases::{Case, HEAD};

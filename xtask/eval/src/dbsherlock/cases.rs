@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use holdup_signals::counters::Frame;
+use holdup_signals::time::counters::Frame;
 
 use super::columns::{CAUSES, COLUMNS};
 use crate::table::{Table, frame};

@@ -1,6 +1,6 @@
 //! What DBSherlock's collector called things, and in which units: percent, kB, MB, one second a row.
 
-use holdup_signals::counters::Signal;
+use holdup_signals::time::counters::Signal;
 
 use crate::table::Mapping;
 

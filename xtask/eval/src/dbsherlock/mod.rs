@@ -10,9 +10,9 @@ use std::path::Path;
 use anyhow::Result;
 use holdup_diagnose::counters::judge::{Ranking, Suspect, judge_by};
 use holdup_diagnose::counters::{Normal, patterns};
-use holdup_signals::counters::detect::{detect, healthy};
-use holdup_signals::counters::jitter::Jitter;
-use holdup_signals::counters::{Family, Frame};
+use holdup_signals::time::counters::detect::{detect, healthy};
+use holdup_signals::time::counters::jitter::Jitter;
+use holdup_signals::time::counters::{Family, Frame};
 use serde_json::{Value, json};
 
 use self::cases::Case;

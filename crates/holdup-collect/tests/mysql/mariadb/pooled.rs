@@ -1,31 +1,24 @@
 //! A MariaDB with a pool of one thread, a port beside the pool, and everything switched on that holdup can read: own datadir, own
 //! ports, on loopback, gone with the test.
 
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::ops::{Deref, DerefMut};
 
 use holdup_collect::Collector;
 use holdup_collect::watch::{Options, collector};
+use holdup_testing::free_port;
 
 use crate::client::{Conn, Refused};
-use crate::template;
 
-/// The server's program.
-pub const MARIADBD: &str = "/usr/sbin/mariadbd";
-const INSTALL: &str = "/usr/bin/mariadb-install-db";
-
-const USERS: &str = "CREATE DATABASE IF NOT EXISTS lab;
-CREATE TABLE IF NOT EXISTS lab.t (id INT PRIMARY KEY, note VARCHAR(100)) ENGINE=InnoDB;
-REPLACE INTO lab.t VALUES (1, 'a'), (2, 'b');
-CREATE USER IF NOT EXISTS 'app'@'%' IDENTIFIED BY 'app';
+const USERS: &str = "CREATE DATABASE lab;
+CREATE TABLE lab.t (id INT PRIMARY KEY, note VARCHAR(100)) ENGINE=InnoDB;
+INSERT INTO lab.t VALUES (1, 'a'), (2, 'b');
+CREATE USER 'app'@'%' IDENTIFIED BY 'app';
 GRANT ALL ON lab.* TO 'app'@'%';
-CREATE USER IF NOT EXISTS 'watcher'@'%' IDENTIFIED BY 's3cr3t-canary';
+CREATE USER 'watcher'@'%' IDENTIFIED BY 's3cr3t-canary';
 GRANT PROCESS ON *.* TO 'watcher'@'%';
 GRANT SELECT ON performance_schema.* TO 'watcher'@'%';
-CREATE USER IF NOT EXISTS 'poor'@'%' IDENTIFIED BY 's3cr3t-canary';
-CREATE USER IF NOT EXISTS 'admin'@'%' IDENTIFIED BY 'admin';
+CREATE USER 'poor'@'%' IDENTIFIED BY 's3cr3t-canary';
+CREATE USER 'admin'@'%' IDENTIFIED BY 'admin';
 GRANT ALL ON *.* TO 'admin'@'%' WITH GRANT OPTION;
 ";
 
@@ -46,41 +39,29 @@ const POOL: &[&str] = &[
 
 /// The server.
 pub struct MariaDb {
-    pub process: Child,
-    pub dir: tempfile::TempDir,
-    pub port: u16,
+    server: holdup_testing::MariaDb,
     pub extra_port: u16,
 }
 
-impl MariaDb {
-    pub fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        // A server that starts removes what it takes for its left-overs there: each has its own.
-        let data = dir.path().join("data");
-        template::fill(&data, Path::new(MARIADBD), || {
-            let made = Command::new(INSTALL)
-                .env("TMPDIR", dir.path())
-                .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
-                .arg(format!("--datadir={}", data.display()))
-                .args(as_root())
-                .output()
-                .unwrap();
-            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        });
-        std::fs::write(dir.path().join("init.sql"), USERS).unwrap();
-        let (port, extra_port) = (free_port(), free_port());
-        let process = start(dir.path(), port, extra_port, POOL);
-        let server = Self { process, dir, port, extra_port };
-        server.wait();
-        server
+impl Deref for MariaDb {
+    type Target = holdup_testing::MariaDb;
+    fn deref(&self) -> &Self::Target {
+        &self.server
     }
+}
 
-    pub fn wait(&self) {
-        let deadline = Instant::now() + Duration::from_secs(120);
-        while self.client().is_err() {
-            assert!(Instant::now() < deadline, "mariadbd does not come up: {}", self.log());
-            sleep(Duration::from_millis(100));
-        }
+impl DerefMut for MariaDb {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.server
+    }
+}
+
+impl MariaDb {
+    pub fn start() -> Option<Self> {
+        let extra_port = free_port();
+        let server = holdup_testing::MariaDb::new()?.with(settings(extra_port, POOL)).start();
+        server.run(USERS);
+        Some(Self { server, extra_port })
     }
 
     pub fn client(&self) -> Result<Conn, Refused> {
@@ -91,19 +72,11 @@ impl MariaDb {
         Conn::tcp(self.port, user, password)
     }
 
-    pub fn log(&self) -> String {
-        std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
-    }
-
-    pub fn kill(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-
-    pub fn restart(&mut self, settings: &[&str]) {
+    pub fn restart(&mut self, more: &[&str]) {
         self.kill();
-        self.process = start(self.dir.path(), self.port, self.extra_port, settings);
-        self.wait();
+        let settings = settings(self.extra_port, more);
+        self.set(settings);
+        self.again();
     }
 
     /// Runs what a coverage entry or an error tells the user to run.
@@ -120,37 +93,7 @@ impl MariaDb {
     }
 }
 
-impl Drop for MariaDb {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-fn start(dir: &Path, port: u16, extra_port: u16, settings: &[&str]) -> Child {
-    let log = std::fs::File::create(dir.join("log")).unwrap();
-    Command::new(MARIADBD)
-        .env("TMPDIR", dir)
-        .args(["--no-defaults", "--bind-address=127.0.0.1", "--extra-max-connections=3"])
-        .args(settings)
-        .arg(format!("--datadir={}", dir.join("data").display()))
-        .arg(format!("--socket={}", dir.join("socket").display()))
-        .arg(format!("--init-file={}", dir.join("init.sql").display()))
-        .arg(format!("--port={port}"))
-        .arg(format!("--extra-port={extra_port}"))
-        .args(as_root())
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .spawn()
-        .unwrap()
-}
-
-fn as_root() -> &'static [&'static str] {
-    // SAFETY: it reads the process's own user id and cannot fail.
-    if unsafe { libc::geteuid() } == 0 { &["--user=root"] } else { &[] }
-}
-
-/// A port on which nothing listens.
-pub fn free_port() -> u16 {
-    holdup_lab::ports::free().unwrap()
+fn settings(extra_port: u16, more: &[&str]) -> Vec<String> {
+    let own = ["--extra-max-connections=3".to_owned(), format!("--extra-port={extra_port}")];
+    own.into_iter().chain(more.iter().map(|&setting| setting.to_owned())).collect()
 }

@@ -4,20 +4,20 @@ mod signs;
 
 use holdup_recording::metrics;
 
+use super::Source::Of;
 use super::{
-    Cause, CauseFinding, Definition, Doc, Edge, Fix, Judge, MATTERS, Others, Outcome, Role, Source::Of, Trait,
-    of_failures, thousands,
+    Cause, CauseFinding, Definition, Doc, Edge, Fix, Judge, MATTERS, Others, Outcome, Role, Trait, of_failures,
+    thousands,
 };
 use crate::case::Case;
-use crate::failures;
-use crate::next_command;
+use crate::change::host::Place;
+use crate::change::{Bounds, Direction, SettingChange, Unit};
 use crate::resources::late_connects::LateConnects;
 use crate::resources::share;
 use crate::resources::workers::{self, Pool};
 use crate::strength::{CERTAIN, FAIR, WEAK};
-use holdup_signals::app_server::Outside;
-use holdup_signals::change::host::Place;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit};
+use crate::{failures, next_command};
+use holdup_signals::app::app_server::Outside;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View};
 

@@ -2,14 +2,15 @@
 
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Outcome, Role, Trait, ms, percent};
 use crate::case::Case;
+use crate::change::Fix;
+use crate::change::host::Place;
 use crate::next_command::NextCommand;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::{is_too_small, volume};
 use crate::strength::FAIR;
 use holdup_recording::metrics;
-use holdup_signals::change::host::Place;
-use holdup_signals::disks::HOST;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::disks::HOST;
 use holdup_signals::{Missing, Mount, View};
 
 pub const DEFINITION: Definition = Definition {

@@ -1,23 +1,24 @@
 //! Vacuum works on tables with many dead rows, and takes a large part of the disk's capacity.
 
+use super::Source::{Of, With};
 use super::parts::clearing::or_by_disk;
 use super::parts::vacuum_advice;
 use super::{
-    Cause, CauseFinding, Contribution, Definition, Doc, Judge, MATTERS, Occurs, Outcome, Role, Source::Of,
-    Source::With, Trait, ms, percent, thousands,
+    Cause, CauseFinding, Contribution, Definition, Doc, Judge, MATTERS, Occurs, Outcome, Role, Trait, ms, percent,
+    thousands,
 };
 use crate::case::Case;
+use crate::change::database::{Server, milliseconds};
+use crate::change::parameters::{Engine, VACUUM_DELAY};
+use crate::change::{Direction, Fix, SettingChange};
 use crate::next_command;
 use crate::resources::is_felt;
 use crate::resources::volume::demand::{Demand, demand, share_text, vacuum_bytes};
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
-use holdup_signals::change::database::{Server, milliseconds};
-use holdup_signals::change::parameters::{Engine, VACUUM_DELAY};
-use holdup_signals::change::{Direction, SettingChange};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::tables::TableWrites;
-use holdup_signals::vacuum::{IoSource, Vacuum};
+use holdup_signals::database::tables::TableWrites;
+use holdup_signals::database::vacuum::{IoSource, Vacuum};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -150,7 +151,7 @@ fn dead_rows(view: &View<'_>, table: &TableWrites, all_per_second: f64) -> Evide
         thousands(table.dead_per_second()),
         table.name(),
         percent(share),
-        thousands(holdup_signals::autovacuum::fires_at(view, table))
+        thousands(holdup_signals::database::autovacuum::fires_at(view, table))
     );
     view.table_evidence(
         table,

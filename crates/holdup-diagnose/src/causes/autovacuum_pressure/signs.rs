@@ -1,8 +1,7 @@
 //! Workers of autovacuum beside sessions that wait for the disk.
 
-use crate::instant::Signs;
 use crate::instant::facts::Facts;
-use crate::instant::{MOST, is_read_wait};
+use crate::instant::{MOST, Signs, is_read_wait};
 use crate::strength::WEAK;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {

@@ -4,9 +4,9 @@
 //! changes and log stay flat or stop. More changed rows refute it: a restore reads, too.
 
 use crate::trace::Pattern;
+use crate::trace::quantities::{CHANGED, LOG, READ_AHEAD, SCANNED, SENT, SENT_PER_COMMIT, SERVER_READS};
 use crate::trace::view::{View, all, any, group};
 use crate::trace::votes::Votes;
-use holdup_signals::counters::quantities::{CHANGED, LOG, READ_AHEAD, SCANNED, SENT, SENT_PER_COMMIT, SERVER_READS};
 
 pub const PATTERN: Pattern = Pattern {
     name: "backup_read",

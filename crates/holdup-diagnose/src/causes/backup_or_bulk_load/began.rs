@@ -1,9 +1,10 @@
 //! The same from what began with the episode: statements that change many rows at a time, seen in
 //! the server's counters, and copies that run on the CPUs instead of waiting for the disk.
 
+use crate::change::Fix;
 use holdup_recording::metrics;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::throttle::Unit;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::throttle::Unit;
 
 use crate::case::{Band, Case};
 use crate::causes::parts::cpu_work;
@@ -12,7 +13,7 @@ use crate::resources::newcomers::{BulkChange, Newcomers};
 use crate::resources::volume::demand::demand;
 use crate::resources::{is_felt, locks};
 use crate::strength::{FAIR, STRONG};
-use holdup_signals::copies::{Copying, copying, is_copy};
+use holdup_signals::database::copies::{Copying, copying, is_copy};
 
 /// Bulk changes that make up less of all changed rows (0-1) are not what fills the log.
 const MOST: f64 = 0.5;
@@ -44,12 +45,12 @@ pub(super) fn by_changes(case: &Case<'_>) -> Option<Outcome> {
 /// Copies that run most of the time, while the disk moves more than in the baseline window and the
 /// requests' own statements take longer: where no source shows how long requests wait for the disk.
 pub(super) fn by_statements(case: &Case<'_>) -> Option<Outcome> {
-    let (slow, calm) = (case.slow(), case.well_before()?);
+    let (slow, baseline) = (case.slow(), case.well_before()?);
     let ran = |copies: Vec<Copying>| {
         copies.into_iter().filter(|of| !of.is_program).max_by(|a, b| a.seen_ratio.total_cmp(&b.seen_ratio))
     };
     let copy = ran(copying(&slow, None)).filter(|copy| copy.seen_ratio >= MOST)?;
-    if ran(copying(&calm, None)).is_some_and(|before| before.seen_ratio >= MOST * copy.seen_ratio) {
+    if ran(copying(&baseline, None)).is_some_and(|before| before.seen_ratio >= MOST * copy.seen_ratio) {
         return None;
     }
     let (grown, moved) = moving(case)?;
@@ -83,9 +84,9 @@ pub(super) fn by_statements(case: &Case<'_>) -> Option<Outcome> {
 
 /// How much of what the disk moves is new since the baseline window (0-1); none if it did not grow.
 fn moving(case: &Case<'_>) -> Option<(f64, Evidence)> {
-    let (slow, calm) = (case.slow(), case.well_before()?);
+    let (slow, baseline) = (case.slow(), case.well_before()?);
     let demand = demand(case).ok()?;
-    let before = demand.flow.mean(Unit::Bytes, calm.window)?;
+    let before = demand.flow.mean(Unit::Bytes, baseline.window)?;
     let grown = grew(demand.moved, before)?;
     let (is, was) = (bytes_per_second(demand.moved), bytes_per_second(before));
     let text = format!("{} moved {is}, {was} in the baseline window", demand.flow.name);
@@ -102,9 +103,9 @@ fn grew(now: f64, before: f64) -> Option<f64> {
 fn writing(case: &Case<'_>) -> Option<(f64, Evidence)> {
     const LOG: [&str; 2] =
         [metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN.name, metrics::postgresql::WAL_POSITION_BYTES.name];
-    let (slow, calm) = (case.slow(), case.well_before()?);
+    let (slow, baseline) = (case.slow(), case.well_before()?);
     let log = LOG.iter().find_map(|metric| {
-        let (now, before) = (slow.counter(metric, &[], "").ok()?, calm.counter(metric, &[], "").ok()?);
+        let (now, before) = (slow.counter(metric, &[], "").ok()?, baseline.counter(metric, &[], "").ok()?);
         let change = Band::of_counter(&now).since(Band::of_counter(&before));
         let grown = grew(now.rate(), before.rate()).filter(|_| change.rose(GREW))?;
         let (is, was) = (bytes_per_second(now.rate()), bytes_per_second(before.rate()));

@@ -4,13 +4,13 @@
 //! transaction gets heavier, but the log *per changed row* does not grow: a row costs what it did
 //! before.
 
-use crate::trace::view::{View, all, any, group};
-use crate::trace::votes::Votes;
-use crate::trace::{Pattern, piled_up_at_rows};
-use holdup_signals::counters::quantities::{
+use crate::trace::quantities::{
     CHANGED, CHANGED_PER_COMMIT, COMMITS, INSERTED, INSERTED_PER_COMMIT, LOG, LOG_PER_CHANGE, LOG_PER_COMMIT, PER_SENT,
     RECEIVED, RECEIVED_PER_COMMIT,
 };
+use crate::trace::view::{View, all, any, group};
+use crate::trace::votes::Votes;
+use crate::trace::{Pattern, piled_up_at_rows};
 
 pub const PATTERN: Pattern = Pattern {
     name: "bulk_load",

@@ -2,10 +2,11 @@
 //! blocks the collection when it begins and ends. The server's own account of operations
 //! shows it: longer while it runs than at other times.
 
+use crate::change::Fix;
+use crate::resources::index_builds::{self, IndexBuilds};
+use crate::resources::slowed_operations::SlowedOperations;
 use holdup_recording::metrics::mongodb as metric;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::index_builds::{self, IndexBuilds};
-use holdup_signals::slowed_operations::SlowedOperations;
+use holdup_signals::evidence::Evidence;
 
 use super::{Outcome, RUNS};
 use crate::case::Case;
@@ -23,11 +24,11 @@ const GREW: f64 = 2.0;
 
 /// A build while operations take longer; none if it is not the reason.
 pub(super) fn by_operations(case: &Case<'_>) -> Option<Outcome> {
-    let (view, calm) = (case.slow(), case.calm());
-    let builds = IndexBuilds::find(&view, &case.view(case.whole()), calm.as_ref())?;
+    let (view, baseline) = (case.slow(), case.baseline());
+    let builds = IndexBuilds::find(&view, &case.view(case.whole()), baseline.as_ref())?;
     let completed = case.completed_in(view.window).ok()?;
-    let slowed = SlowedOperations::measure(&view, calm.as_ref(), completed, &builds.windows).ok()?;
-    if slowed.ratio < RUNS || slowed.calm_ratio >= USUAL * slowed.ratio || !is_felt(case, slowed.request_ms) {
+    let slowed = SlowedOperations::measure(&view, baseline.as_ref(), completed, &builds.windows).ok()?;
+    if slowed.ratio < RUNS || slowed.baseline_ratio >= USUAL * slowed.ratio || !is_felt(case, slowed.request_ms) {
         return None;
     }
     let collection = index_builds::name(&builds.collection);

@@ -12,14 +12,15 @@ use super::{
     Cause, CauseFinding, Definition, Doc, Judge, MATTERS, Others, Outcome, Role, Trait, bytes_per_second, ms, percent,
 };
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command::NextCommand;
 use crate::resources::is_felt;
 use crate::resources::volume::demand::{demand, share_text};
 use crate::strength::{STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::Missing;
-use holdup_signals::copies::{Copying, THREADS, copying};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::database::copies::{Copying, THREADS, copying};
+use holdup_signals::evidence::Evidence;
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::WithinStatement, Trait::LongStatement],
@@ -88,7 +89,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     let Some(most) = all.first() else {
         let slow = view.window;
         let text = "no backup, dump or bulk load was seen while requests were slow".to_owned();
-        let unit = holdup_signals::throttle::Unit::Bytes;
+        let unit = holdup_signals::host::throttle::Unit::Bytes;
         let none = demand.flow.evidence(unit, slow, "none".into(), "one, if it were the cause".into(), text);
         return Ok(Outcome::Cleared(vec![none]));
     };
@@ -123,7 +124,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![told]));
     }
     // A copy that ran in the same way in the baseline window is not the reason.
-    let before = case.calm().map(|calm| copying(&calm, Some(&demand.flow.name))).unwrap_or_default();
+    let before = case.baseline().map(|baseline| copying(&baseline, Some(&demand.flow.name))).unwrap_or_default();
     let usual = before.iter().find(|b| b.name == most.name).map_or(0.0, |b| b.seen_ratio);
     if usual >= 0.8 * most.seen_ratio {
         let text = format!("{} was running as much while requests were fast", most.name);

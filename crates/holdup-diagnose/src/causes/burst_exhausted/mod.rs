@@ -4,13 +4,14 @@ use super::parts::ceiling;
 use super::parts::ceiling::level::level_evidence;
 use super::{Cause, CauseFinding, Definition, Doc, Edge, Judge, Outcome, Role, Source::With, Trait, percent};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command;
 use crate::resources::is_felt;
 use crate::resources::volume::level::{self, AtCeiling, at_ceiling, rate};
 use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::flows::FlowSource;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::flows::FlowSource;
 use holdup_signals::{Gauge, Missing};
 
 pub const DEFINITION: Definition = Definition {
@@ -128,7 +129,8 @@ fn cleared(case: &Case<'_>, all: &[AtCeiling], balances: &[(&str, Gauge)]) -> Re
     }
     if evidence.is_empty() {
         let flows = case.view(case.whole()).flows()?;
-        let told = flows.first().and_then(|f| ceiling::other_unit(case, f, holdup_signals::throttle::Unit::Bytes));
+        let told =
+            flows.first().and_then(|f| ceiling::other_unit(case, f, holdup_signals::host::throttle::Unit::Bytes));
         evidence.extend(told);
     }
     Ok(evidence)

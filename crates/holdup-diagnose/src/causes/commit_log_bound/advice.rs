@@ -1,12 +1,11 @@
 //! What to do about a log that commits wait for: fewer commits, a quicker disk, or commits that do
 //! not wait.
 
+use crate::change;
+use crate::change::database::Server;
+use crate::change::parameters::{Engine, FLUSH_LOG, Parameter, SYNC_BINLOG, SYNCHRONOUS_COMMIT};
+use crate::change::{Direction, Fix, SettingChange, Stay};
 use holdup_signals::View;
-use holdup_signals::change;
-use holdup_signals::change::database::Server;
-use holdup_signals::change::parameters::{Engine, FLUSH_LOG, Parameter, SYNC_BINLOG, SYNCHRONOUS_COMMIT};
-use holdup_signals::change::{Direction, SettingChange, Stay};
-use holdup_signals::evidence::Fix;
 
 pub(super) fn fixes(view: &View<'_>, is_postgresql: bool) -> Vec<Fix> {
     let plain = |text: &str| Fix { text: text.to_owned(), command: None, keep: None, risk: None };

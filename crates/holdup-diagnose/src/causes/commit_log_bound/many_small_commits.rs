@@ -4,12 +4,12 @@
 //! the CPU nor the run queue show more work. What clients send grows no faster than what they
 //! receive: that would be rows in bulk.
 
+use crate::trace::quantities::{
+    BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUN_QUEUE, RUNNING, SWITCHES_PER_COMMIT,
+};
 use crate::trace::view::{Observation, View, all, any};
 use crate::trace::votes::Votes;
 use crate::trace::{Pattern, lighter, piled_up_at_rows};
-use holdup_signals::counters::quantities::{
-    BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUN_QUEUE, RUNNING, SWITCHES_PER_COMMIT,
-};
 
 pub const PATTERN: Pattern = Pattern {
     name: "many_small_commits",

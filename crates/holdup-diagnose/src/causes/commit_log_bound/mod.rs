@@ -13,7 +13,7 @@ use crate::next_command;
 use crate::resources::commits::{self, Durability, LogFlushes};
 use crate::resources::{is_felt, sessions};
 use crate::strength::STRONG;
-use holdup_signals::database::DATABASE;
+use holdup_signals::database::server::DATABASE;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, SessionGroup, View};
 

@@ -1,11 +1,10 @@
 //! Threads in a flush, a disk that writes, and sessions that wait for the log.
 
-use holdup_signals::disk_waits::Wait;
-use holdup_signals::threads::Place;
+use holdup_signals::host::disk_waits::Wait;
+use holdup_signals::host::threads::Place;
 
-use crate::instant::Signs;
 use crate::instant::facts::{DiskWork, Facts};
-use crate::instant::{MOST, is_log_wait};
+use crate::instant::{MOST, Signs, is_log_wait};
 use crate::strength::{FAIR, WEAK};
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {

@@ -1,14 +1,13 @@
 //! What to do about a limit on connections: fewer of them, or a higher limit with files for it.
 
 use crate::causes::thousands;
+use crate::change::database::Server;
+use crate::change::parameters::{MYSQL_CONNECTIONS, POSTGRESQL_CONNECTIONS, USER_CONNECTIONS};
+use crate::change::{Direction, Fix};
 use crate::resources::connection_limits::{ConnectionLimit, LimitedServer};
 use crate::resources::sessions;
 use holdup_recording::metrics::nginx::WRITING_CONNECTIONS;
 use holdup_signals::View;
-use holdup_signals::change::Direction;
-use holdup_signals::change::database::Server;
-use holdup_signals::change::parameters::{MYSQL_CONNECTIONS, POSTGRESQL_CONNECTIONS, USER_CONNECTIONS};
-use holdup_signals::evidence::Fix;
 
 pub(super) fn fixes(view: &View<'_>, limit: &ConnectionLimit) -> Vec<Fix> {
     if limit.server == LimitedServer::Nginx {

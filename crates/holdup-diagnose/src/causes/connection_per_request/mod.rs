@@ -2,13 +2,13 @@
 
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, ms, timing};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command::NextCommand;
 use crate::resources::is_too_small;
 use crate::resources::new_connections::{DATABASE, EACH, NewConnections, waited_longer_ms};
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::Missing;
-use holdup_signals::evidence::Fix;
-use holdup_signals::latency::Origin;
+use holdup_signals::client::latency::Origin;
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::Rarely,
@@ -40,13 +40,14 @@ const NEXT: NextCommand = NextCommand {
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let calm = case.calm().ok_or_else(|| Missing::new("a baseline window of the connections opened", DATABASE))?;
-    let (opened, before) = (NewConnections::measure(case, &view)?, NewConnections::measure(case, &calm)?);
+    let baseline =
+        case.baseline().ok_or_else(|| Missing::new("a baseline window of the connections opened", DATABASE))?;
+    let (opened, before) = (NewConnections::measure(case, &view)?, NewConnections::measure(case, &baseline)?);
     // What waits for a connection is not in the database's own account of its operations.
     if case.origin == Origin::DatabaseStatements {
         return Err(Missing::new("response time in front of the database", timing::APP_METRICS));
     }
-    let (waited_ms, by_pool) = waited_longer_ms(case, &view, &calm);
+    let (waited_ms, by_pool) = waited_longer_ms(case, &view, &baseline);
     let text = format!(
         "the database opened {:.2} connections for each request, {:.2} in the baseline window",
         opened.each, before.each

@@ -2,10 +2,9 @@
 
 use crate::case::Case;
 use crate::causes::{ms, percent, timing};
+use crate::change::{Bounds, Direction, Fix, SettingChange, Unit, cut};
 use crate::resources::statements;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit, cut};
-use holdup_signals::evidence::Fix;
-use holdup_signals::latency::Origin;
+use holdup_signals::client::latency::Origin;
 use holdup_signals::{Mean, View};
 
 /// The risk of a larger pool.

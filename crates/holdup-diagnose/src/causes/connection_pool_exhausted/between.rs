@@ -2,11 +2,12 @@
 
 mod words;
 
+use crate::change::{Bounds, Direction, Fix, SettingChange, Steps, Unit};
 use holdup_recording::Labels;
 use holdup_recording::words::ms;
 use holdup_signals::Missing;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::pooler::{ENABLE, Loan};
+use holdup_signals::database::pooler::{ENABLE, Loan};
+use holdup_signals::evidence::Evidence;
 
 use self::words::words;
 use crate::case::Case;
@@ -15,7 +16,6 @@ use crate::resources::connections::{ENOUGH, GREW};
 use crate::resources::pooler::Pooler;
 use crate::resources::share;
 use crate::strength::{STRONG, WEAK};
-use holdup_signals::change::{Bounds, Direction, SettingChange, Steps, Unit};
 
 /// If statements run on less than this share (0-1) of the connections that clients have, the others
 /// are kept.
@@ -84,7 +84,7 @@ fn needed(case: &Case<'_>, loan: Loan, ms: f64) -> Option<f64> {
 
 /// Each connection is held longer: at the hold time of the baseline window the pool would suffice.
 fn held_longer(case: &Case<'_>, pooler: &Pooler) -> Option<Evidence> {
-    let (now, before) = (pooler.loan(&case.slow())?, pooler.loan(&case.calm()?)?);
+    let (now, before) = (pooler.loan(&case.slow())?, pooler.loan(&case.baseline()?)?);
     let needed = needed(case, now, before.ms)?;
     (now.ms >= (1.0 + GREW) * before.ms && needed <= ENOUGH * pooler.busiest.size?).then(|| {
         let text = format!(

@@ -1,8 +1,9 @@
 //! From the app's spans of waits for a connection, which do not count connections.
 
+use crate::change::Fix;
 use holdup_recording::Labels;
-use holdup_signals::accounts::Owner;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::app::accounts::Owner;
+use holdup_signals::evidence::Evidence;
 
 use super::advice::POOL_RISK;
 use crate::case::Case;

@@ -4,7 +4,7 @@ use super::DEFINITION;
 use crate::cause::Cause;
 use crate::causes::{Outcome, Role};
 use crate::testing::{Judged as _, SyntheticRecording};
-use holdup_signals::accounts::testing::{ALL, Injected, ReportingSources, made};
+use holdup_signals::app::accounts::testing::{ALL, Injected, ReportingSources, made};
 
 #[test]
 fn hikaricp_says_the_same_in_its_own_words() {
@@ -48,8 +48,9 @@ fn hikaricp_says_the_same_in_its_own_words() {
 fn a_pool_that_was_enough_until_connections_were_held_for_longer_is_no_root() {
     // From the sixth of twelve seconds on requests take 1.5 s, and wait for a second of it for one of 20 connections.
     let app = "prometheus:http://app";
-    let made = |calm_s: f64, slow_s: f64| {
-        let grows = move |calm: f64, slow: f64| move |s: i64| calm * s.min(6) as f64 + slow * (s - 6).max(0) as f64;
+    let made = |baseline_s: f64, slow_s: f64| {
+        let grows =
+            move |baseline: f64, slow: f64| move |s: i64| baseline * s.min(6) as f64 + slow * (s - 6).max(0) as f64;
         SyntheticRecording::new(12)
             .requests(50, 400)
             .each_request(|_, r| {
@@ -57,12 +58,12 @@ fn a_pool_that_was_enough_until_connections_were_held_for_longer_is_no_root() {
                 r.done_at = r.intended_at + ms * 1_000_000;
             })
             // As many in use as Little's law says, and all of them in the slow half.
-            .counted(app, "hikaricp_connections_active", &[], move |s| if s < 6 { 50.0 * calm_s } else { 20.0 })
+            .counted(app, "hikaricp_connections_active", &[], move |s| if s < 6 { 50.0 * baseline_s } else { 20.0 })
             .gauge(app, "hikaricp_connections_max", &[], 20.0)
             .gauge(app, "hikaricp_connections_pending", &[], 30.0)
             .counted(app, "hikaricp_connections_acquire_seconds_sum", &[], grows(0.0, 50.0))
             .counted(app, "hikaricp_connections_acquire_seconds_count", &[], grows(50.0, 50.0))
-            .counted(app, "hikaricp_connections_usage_seconds_sum", &[], grows(50.0 * calm_s, 50.0 * slow_s))
+            .counted(app, "hikaricp_connections_usage_seconds_sum", &[], grows(50.0 * baseline_s, 50.0 * slow_s))
             .counted(app, "hikaricp_connections_usage_seconds_count", &[], grows(50.0, 50.0))
     };
     let role = |made: &SyntheticRecording| match made.judge(&DEFINITION) {
@@ -95,8 +96,9 @@ fn kept(held_ms: f64, calls_ms: f64, awaited: f64) -> SyntheticRecording {
     let pool = [("db_client_connection_pool_name", "shop")];
     let used = [("db_client_connection_pool_name", "shop"), ("db_client_connection_state", "used")];
     let peer = [("peer_port", "5432"), ("peer", "10.0.0.5")];
-    let at = |calm: f64, slow: f64| move |s: i64| if s < 12 { calm } else { slow };
-    let sum = |calm: f64, slow: f64| move |s: i64| 0.05 * (calm * s.min(12) as f64 + slow * (s - 12).max(0) as f64);
+    let at = |baseline: f64, slow: f64| move |s: i64| if s < 12 { baseline } else { slow };
+    let sum =
+        |baseline: f64, slow: f64| move |s: i64| 0.05 * (baseline * s.min(12) as f64 + slow * (s - 12).max(0) as f64);
     ["http_server_request", "db_client_connection_wait_time", "db_client_connection_use_time", "db_client_operation"]
         .into_iter()
         .zip([sum(10.0, 310.0 + held_ms), sum(0.0, 300.0), sum(4.0, held_ms), sum(4.0, calls_ms)])

@@ -1,6 +1,6 @@
 //! A pool that the app does not report, by the connections that the kernel sees.
 
-use holdup_signals::evidence::Fix;
+use crate::change::Fix;
 use holdup_signals::yardstick::MATTERS;
 
 use super::advice::POOL_RISK;

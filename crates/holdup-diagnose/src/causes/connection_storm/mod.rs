@@ -5,15 +5,16 @@ use super::{
     Trait, ms, thousands,
 };
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command::NextCommand;
 use crate::resources::is_too_small;
 use crate::resources::new_connections::{DATABASE, EACH, NewConnections, waited_longer_ms};
+use crate::resources::slowed_operations::SlowedOperations;
 use crate::strength::{FAIR, NONE, Strength, WEAK};
 use holdup_recording::metrics::mongodb as metric;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::latency::Origin;
-use holdup_signals::slowed_operations::SlowedOperations;
-use holdup_signals::{Counter, Gauge, Missing, View, Window, timing};
+use holdup_signals::client::latency::Origin;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::{Counter, Gauge, Missing, View, Window, app::timing};
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::Rarely,
@@ -71,8 +72,9 @@ const MORE: f64 = 1.25;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let calm = case.calm().ok_or_else(|| Missing::new("a baseline window of the connections opened", DATABASE))?;
-    let (opened, before) = (NewConnections::measure(case, &view)?, NewConnections::measure(case, &calm)?);
+    let baseline =
+        case.baseline().ok_or_else(|| Missing::new("a baseline window of the connections opened", DATABASE))?;
+    let (opened, before) = (NewConnections::measure(case, &view)?, NewConnections::measure(case, &baseline)?);
     let (open, usual) = (opened.open(&view)?, before.counter.rate());
     let has_more = open.max >= MORE * open.min;
     let told = [came(&opened.counter, usual), stood(&open)];
@@ -144,13 +146,15 @@ fn cost(case: &Case<'_>, opened: &NewConnections, usual: f64) -> Result<Cost, Mi
         if view.sources_of(metric::OPERATION_TIME.name).is_empty() {
             return Err(Missing::new("response time in front of the database", timing::APP_METRICS));
         }
-        let windows: Vec<Window> = storms(&view).into_iter().chain(case.calm().iter().flat_map(storms)).collect();
-        let slowed = SlowedOperations::measure(&view, case.calm().as_ref(), case.completed_in(view.window)?, &windows)?;
+        let windows: Vec<Window> = storms(&view).into_iter().chain(case.baseline().iter().flat_map(storms)).collect();
+        let slowed =
+            SlowedOperations::measure(&view, case.baseline().as_ref(), case.completed_in(view.window)?, &windows)?;
         let evidence = slowed.evidence("many connections were opened");
         return Ok(Cost { ms: slowed.request_ms, evidence, strength: FAIR });
     }
-    let calm = case.calm().ok_or_else(|| Missing::new("a baseline window of the connections opened", DATABASE))?;
-    let (waited_ms, by_pool) = waited_longer_ms(case, &view, &calm);
+    let baseline =
+        case.baseline().ok_or_else(|| Missing::new("a baseline window of the connections opened", DATABASE))?;
+    let (waited_ms, by_pool) = waited_longer_ms(case, &view, &baseline);
     let what = if by_pool { "for a connection" } else { "in the app, outside of statements" };
     let text = format!("a request spent {} more {what} than in the baseline window", ms(waited_ms));
     let evidence = opened.counter.evidence(ms(waited_ms), "about 0 ms", text);

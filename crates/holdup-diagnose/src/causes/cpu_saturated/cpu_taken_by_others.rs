@@ -5,9 +5,9 @@
 //! a CPU. A server that uses more CPU itself refutes it: its own work then makes the CPU short.
 
 use crate::trace::Pattern;
+use crate::trace::quantities::{BUSY, IDLE, RUN_QUEUE, SERVER_CPU, SERVER_SHARE};
 use crate::trace::view::{View, all, group};
 use crate::trace::votes::Votes;
-use holdup_signals::counters::quantities::{BUSY, IDLE, RUN_QUEUE, SERVER_CPU, SERVER_SHARE};
 
 pub const PATTERN: Pattern = Pattern {
     name: "cpu_taken_by_others",

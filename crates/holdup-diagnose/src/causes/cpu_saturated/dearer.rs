@@ -21,13 +21,13 @@ pub(super) struct DearerRequests {
 /// The growth of the app's CPU time per request; none without a baseline window or without growth.
 /// What its runtime's collector computes is left to the rule on pauses, which knows who computes it.
 pub(super) fn find(case: &Case<'_>, view: &View<'_>) -> Option<DearerRequests> {
-    let calm = case.calm()?;
+    let baseline = case.baseline()?;
     let (now_ms, used) = cpu::app_ms_per_request(case, view)?;
-    let (before_ms, earlier) = cpu::app_ms_per_request(case, &calm)?;
+    let (before_ms, earlier) = cpu::app_ms_per_request(case, &baseline)?;
     let band = |ms: f64, view: &View<'_>, used: &Counter| {
         case.completed_in(view.window).map(|completed| Band::of_mean(ms, completed).read(used.reads)).ok()
     };
-    let change = band(now_ms, view, &used)?.since(band(before_ms, &calm, &earlier)?);
+    let change = band(now_ms, view, &used)?.since(band(before_ms, &baseline, &earlier)?);
     let explains_ms = now_ms - before_ms - RuntimePauses::for_case(case).map_or(0.0, |pauses| pauses.collected_ms);
     (change.rose(DEARER) && explains_ms > 0.0).then(|| {
         let text = format!("the app used {} of CPU per request, {} in the baseline window", ms(now_ms), ms(before_ms));

@@ -8,8 +8,8 @@ use crate::case::Case;
 use crate::causes::ms;
 use crate::resources::cpu::{self, CpuUse};
 use holdup_signals::View;
-use holdup_signals::client::{mean_over, send_lag_ms};
 use holdup_signals::evidence::Evidence;
+use holdup_signals::time::requests::{mean_over, send_lag_ms};
 
 /// What to record for the generator's own figures.
 const RUN: &str = "holdup run";
@@ -24,7 +24,7 @@ pub(super) fn find(case: &Case<'_>, view: &View<'_>, cpus: &CpuUse, completed: f
     let waited = view.counter(metrics::load::RUN_QUEUE.name, &[], RUN).ok()?;
     let lag = |rows: &[&holdup_recording::rows::Request]| mean_over(rows.iter().copied(), send_lag_ms);
     let late_ms = lag(case.slow_requests().ok()?)?;
-    let before_ms = case.calm().and_then(|calm| lag(&case.requests_in(calm.window).ok()?)).unwrap_or(0.0);
+    let before_ms = case.baseline().and_then(|baseline| lag(&case.requests_in(baseline.window).ok()?)).unwrap_or(0.0);
     // It sleeps until the next request is due: what it waited in all bounds what it was late.
     let request_ms = (late_ms - before_ms).min(waited.delta / completed * 1e3).max(0.0);
     let text = format!(

@@ -9,6 +9,7 @@ mod signs;
 #[cfg(test)]
 mod tests;
 
+use crate::change::Fix;
 use holdup_recording::{Labels, metrics};
 
 use super::parts::cloud;
@@ -21,8 +22,8 @@ use crate::next_command;
 use crate::resources::cpu::{CpuUse, HOST};
 use crate::resources::{is_too_small, share};
 use crate::strength::{STRONG, Strength};
-use holdup_signals::accounts::Owner;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::app::accounts::Owner;
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -78,12 +79,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut explains_ms = match &waited {
         Ok(waited) => {
             // A thread that is woken waits a little for a CPU on a healthy day, too.
-            let calm = case.calm().and_then(|calm| {
-                let completed = case.completed_in(calm.window).ok()?.max(1.0);
-                RunQueue::measure(&calm, completed).ok()
+            let baseline = case.baseline().and_then(|baseline| {
+                let completed = case.completed_in(baseline.window).ok()?.max(1.0);
+                RunQueue::measure(&baseline, completed).ok()
             });
-            evidence.push(waited.evidence(calm.as_ref()));
-            (waited.request_ms - calm.map_or(0.0, |calm| calm.request_ms)).max(0.0)
+            evidence.push(waited.evidence(baseline.as_ref()));
+            (waited.request_ms - baseline.map_or(0.0, |baseline| baseline.request_ms)).max(0.0)
         }
         Err(_) => unmeasured(case, &cpus, completed, &mut evidence),
     };
@@ -155,8 +156,8 @@ impl RunQueue {
         Ok(Self { request_ms: waited.delta / completed * 1e3, waited })
     }
 
-    fn evidence(&self, calm: Option<&Self>) -> Evidence {
-        let before = calm.map_or_else(String::new, |c| format!(", {} in the baseline window", ms(c.request_ms)));
+    fn evidence(&self, baseline: Option<&Self>) -> Evidence {
+        let before = baseline.map_or_else(String::new, |c| format!(", {} in the baseline window", ms(c.request_ms)));
         let text = format!(
             "all threads of the watched processes together waited {} per request for a CPU{before}",
             ms(self.request_ms)

@@ -7,8 +7,8 @@ use crate::case::Case;
 use crate::causes::{ms, percent};
 use crate::resources::cpu::{self, CpuUse, HOST};
 use crate::resources::other_users::OtherUsers;
-use holdup_signals::client::{mean_over, service_ms};
 use holdup_signals::evidence::Evidence;
+use holdup_signals::time::requests::{mean_over, service_ms};
 use holdup_signals::{Missing, View};
 
 /// CPUs count as fully used from this share (0-1) of their time: between two requests there is

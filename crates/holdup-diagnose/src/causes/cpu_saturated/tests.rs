@@ -6,7 +6,7 @@ use holdup_recording::rows::Session;
 use super::DEFINITION;
 use crate::resources::cpu::CpuUse;
 use crate::testing::{Judged as _, SyntheticRecording};
-use holdup_signals::accounts::testing::{ALL, CALM_S, Injected, NONE, made};
+use holdup_signals::app::accounts::testing::{ALL, BASELINE_S, Injected, NONE, made};
 
 /// A machine that others keep busy, and 20 statements at a time in PostgreSQL, `running` of them without a wait.
 fn busy(running: i64) -> SyntheticRecording {
@@ -37,7 +37,7 @@ fn busy_beside(waits: Injected) -> SyntheticRecording {
     made(waits, ALL)
         .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.99)
         .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 0.01)
-        .counted("pid:7", "process_run_queue_seconds_total", &[], |s| 6.0 * (s - CALM_S).max(0) as f64)
+        .counted("pid:7", "process_run_queue_seconds_total", &[], |s| 6.0 * (s - BASELINE_S).max(0) as f64)
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn sessions_that_wait_for_something_else_do_not_wait_for_a_busy_cpu() {
 /// 50 requests a second of 20 ms, from the twelfth second on of 400 ms. The CPUs are `busy` then, threads wait for one for 0.05 s each
 /// second before and for `waited` then, and the app uses `cpus` then and a tenth of one before.
 fn slower(busy: f64, waited: f64, cpus: f64) -> SyntheticRecording {
-    let since = |calm: f64, slow: f64| move |s: i64| calm * s.min(12) as f64 + slow * (s - 12).max(0) as f64;
+    let since = |baseline: f64, slow: f64| move |s: i64| baseline * s.min(12) as f64 + slow * (s - 12).max(0) as f64;
     let cpu = |mode| [("cpu_mode", mode)];
     SyntheticRecording::new(24)
         .requests(50, 400)
@@ -147,7 +147,7 @@ fn what_a_collector_computes_is_its_pause() {
 /// 50 requests a second, fast until 12 s; then every second one times out, while `user` scans and the CPUs are full.
 fn scanned(user: &str) -> SyntheticRecording {
     const DB: &str = "mysql://db";
-    let since = |calm: f64, slow: f64| move |s: i64| calm * s.min(12) as f64 + slow * (s - 12).max(0) as f64;
+    let since = |baseline: f64, slow: f64| move |s: i64| baseline * s.min(12) as f64 + slow * (s - 12).max(0) as f64;
     let cpu = |mode| [("cpu_mode", mode)];
     let session = |s: i64, id: i64, user: &str, text: &str| Session {
         observed_at: s * 1_000_000_000,

@@ -2,12 +2,11 @@
 
 use crate::case::Case;
 use crate::causes::timing;
+use crate::change::host::Place;
+use crate::change::{Bounds, Direction, Fix, SettingChange, Unit, host};
 use crate::resources::cpu_quotas::ThrottledSource;
 use holdup_recording::metrics;
 use holdup_signals::View;
-use holdup_signals::change::host::Place;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit, host};
-use holdup_signals::evidence::Fix;
 
 /// CPUs at most where the recording does not say how many the machine has.
 const MOST_CPUS: f64 = 1_024.0;

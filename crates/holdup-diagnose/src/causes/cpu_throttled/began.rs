@@ -19,7 +19,7 @@ pub(super) fn worth(case: &Case<'_>, one: &ThrottledSource<'_>) -> f64 {
     let share = one.stopped.delta / one.periods.delta.max(1.0);
     let before = case
         .well_before()
-        .and_then(|calm| calm.counter_where(|source| source == one.process.source, STOPPED, &[], ENABLE).ok());
+        .and_then(|baseline| baseline.counter_where(|source| source == one.process.source, STOPPED, &[], ENABLE).ok());
     let began = before.is_some_and(|before| one.stopped.rate() >= TIMES * before.rate());
     if began && share > 0.0 { share.max(BEGAN) } else { share }
 }

@@ -10,8 +10,8 @@ use crate::next_command::NextCommand;
 use crate::resources::cpu_quotas::{CpuQuotas, ENABLE};
 use crate::resources::{share, workers};
 use crate::strength::{CERTAIN, STRONG};
-use holdup_recording::metrics;
 use holdup_signals::Missing;
+use holdup_signals::host::cpu::{CpuMode, CpuTime};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::FullCpu, Trait::Queue],
@@ -66,14 +66,13 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             None => Err(Missing::new("CPU time and run-queue wait of the service's processes", ENABLE)),
         };
     }
-    if let Ok(idle) = view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", "idle")], "--watch host")
-        && let Ok(all) = view.counter(metrics::host::CPU_TIME.name, &[], "--watch host")
+    if let Ok(cpu) = CpuTime::measure(&view)
+        && let Some((idle, unused)) = cpu.counter(CpuMode::Idle).zip(cpu.unused_ratio())
     {
-        let idle_share = idle.delta / all.delta.max(1e-9);
         evidence.push(idle.evidence(
-            percent(idle_share),
+            percent(unused),
             "none, if the CPUs were the limit",
-            format!("{} of the host's CPU time was idle meanwhile", percent(idle_share)),
+            format!("{} of the host's CPU time was idle meanwhile", percent(unused)),
         ));
     }
     Ok(Outcome::Found(CauseFinding {

@@ -1,9 +1,9 @@
 //! What to do about a full disk, safest first. No command deletes a file: what a server has in its
 //! folder it removes itself, by its own statements, after a look at who still needs it.
 
+use crate::change::Fix;
+use crate::resources::full_disk::{FullDisk, ShownBy};
 use holdup_signals::View;
-use holdup_signals::evidence::Fix;
-use holdup_signals::full_disk::{FullDisk, ShownBy};
 
 /// At most three steps.
 pub(crate) fn fixes(view: &View<'_>, full: &[FullDisk]) -> Vec<Fix> {

@@ -3,6 +3,7 @@
 mod advice;
 mod signs;
 
+use crate::resources::full_disk::{FullDisk, ShownBy};
 pub(crate) use advice::fixes;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,6 @@ use crate::resources::is_too_small;
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength, WEAK};
 use holdup_recording::Labels;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::full_disk::{FullDisk, ShownBy};
 use holdup_signals::{Missing, View, Window};
 
 pub const DEFINITION: Definition = Definition {
@@ -70,7 +70,7 @@ const SESSIONS: &str = "--watch mysql://USER@HOST:PORT or --watch postgresql://U
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.view(case.whole());
-    let room = view.room()?;
+    let room = crate::resources::full_disk::room(&view)?;
     if room.full.is_empty() {
         return Ok(Outcome::Cleared(room.least.into_iter().collect()));
     }
@@ -147,11 +147,11 @@ fn waiting(case: &Case<'_>) -> Result<Option<Waiting>, Missing> {
         Ok(count * view.window.seconds() / case.completed_in(view.window)?.max(1.0) * 1e3)
     };
     let Some(state) = state.filter(|_| count >= 1.0) else { return Ok(None) };
-    let calm = match case.calm() {
-        Some(calm) => each(&calm, writers(&calm).map_or(0.0, |(count, _)| count))?,
+    let baseline = match case.baseline() {
+        Some(baseline) => each(&baseline, writers(&baseline).map_or(0.0, |(count, _)| count))?,
         None => 0.0,
     };
-    let waits_ms = (each(&slow, count)? - calm).max(0.0);
+    let waits_ms = (each(&slow, count)? - baseline).max(0.0);
     let text = format!(
         "{count:.1} sessions stood at the end of a write on average, most in \"{state}\": {} of a request",
         ms(waits_ms)

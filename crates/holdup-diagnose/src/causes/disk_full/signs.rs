@@ -1,6 +1,6 @@
 //! Disks without room, and sessions that stand at the end of a write meanwhile.
 
-use holdup_signals::full_disk::ShownBy;
+use crate::resources::full_disk::ShownBy;
 
 use super::{is_write, strength};
 use crate::instant::Signs;

@@ -7,12 +7,12 @@
 //! it always is.
 
 use crate::trace::Pattern;
-use crate::trace::view::{View, all, any};
-use crate::trace::votes::Votes;
-use holdup_signals::counters::quantities::{
+use crate::trace::quantities::{
     DISK_BEYOND_SERVER, DISK_OPERATIONS, DISK_OPERATIONS_BEYOND_SERVER, DISK_WRITES, IOWAIT, IOWAIT_OF_UNUSED, KERNEL,
     PAGES, RUNNING, SERVER_WRITES,
 };
+use crate::trace::view::{View, all, any};
+use crate::trace::votes::Votes;
 
 pub const PATTERN: Pattern = Pattern {
     name: "io_taken_by_others",

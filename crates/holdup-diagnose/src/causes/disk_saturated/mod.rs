@@ -9,14 +9,15 @@ use super::{
     ms, percent,
 };
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::{is_felt, volume};
 use crate::strength::{CERTAIN, STRONG, WEAK};
 use holdup_recording::metrics;
-use holdup_signals::disk_waits::{DiskWaits, Wait};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::throttle::{Throttle, Unit};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::disk_waits::{DiskWaits, Wait};
+use holdup_signals::host::throttle::{Throttle, Unit};
 use holdup_signals::{Disk, Disks, Missing, View};
 
 pub const DEFINITION: Definition = Definition {

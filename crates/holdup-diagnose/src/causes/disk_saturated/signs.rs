@@ -1,10 +1,9 @@
 //! Threads that wait for a disk whose own figures are missing, or that has no time left.
 
-use holdup_signals::disk_waits::Wait;
+use holdup_signals::host::disk_waits::Wait;
 
-use crate::instant::Signs;
 use crate::instant::facts::Facts;
-use crate::instant::is_removal;
+use crate::instant::{Signs, is_removal};
 use crate::strength::{FAIR, WEAK};
 
 /// Without a disk's own figures, this share (0-1) of iowait shows that threads wait for one.

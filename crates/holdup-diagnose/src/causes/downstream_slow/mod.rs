@@ -2,6 +2,7 @@
 
 mod outside;
 
+use crate::change::Fix;
 use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
@@ -13,8 +14,8 @@ use crate::resources::app_waits::{self, AppWait};
 use crate::resources::{is_too_small, workers};
 use crate::strength::{CERTAIN, STRONG, Strength, WEAK};
 use holdup_recording::objective::Unit;
-use holdup_signals::accounts::{Owner, Resource};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::app::accounts::{Owner, Resource};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition =
@@ -54,7 +55,7 @@ struct DownstreamWait {
     /// Milliseconds of a mean request.
     ms: f64,
     /// The same in the baseline window, if there was one.
-    calm_ms: Option<f64>,
+    baseline_ms: Option<f64>,
     /// By downstream service: how much more than in the baseline window.
     growth_ms: BTreeMap<String, f64>,
     evidence: Evidence,
@@ -65,10 +66,11 @@ struct DownstreamWait {
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let by_metrics = || by_metrics(case).or_else(|missing| outside::waited(case).ok_or(missing));
     let waited = by_spans(case).map_or_else(by_metrics, Ok)?;
-    let explains_ms = (waited.ms - waited.calm_ms.unwrap_or(0.0)).max(0.0);
-    let before = waited.calm_ms.map_or_else(String::new, |calm| format!(", {} in the baseline window", ms(calm)));
+    let explains_ms = (waited.ms - waited.baseline_ms.unwrap_or(0.0)).max(0.0);
+    let before =
+        waited.baseline_ms.map_or_else(String::new, |baseline| format!(", {} in the baseline window", ms(baseline)));
     let text = format!("a request waited {} for downstream services{before}", ms(waited.ms));
-    let expected = waited.calm_ms.map_or_else(|| "a small share of the delay".to_owned(), ms);
+    let expected = waited.baseline_ms.map_or_else(|| "a small share of the delay".to_owned(), ms);
     let mut evidence = vec![waited.evidence.saying(expected, text)];
     if is_too_small(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
@@ -77,7 +79,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         let said = evidence[0].clone();
         let of = format!("{} of the {} that it holds a worker", percent((waited.ms / held.ms).min(1.0)), ms(held.ms));
         // Without a baseline window, only the size of the wait shows whether it is unusual.
-        if waited.calm_ms.is_none() && waited.ms < slow_by_itself_ms(case) {
+        if waited.baseline_ms.is_none() && waited.ms < slow_by_itself_ms(case) {
             let text = format!("that is {of}, and not unusual for this work: there are too few workers for it");
             return Ok(Outcome::Cleared(vec![said.saying("", text)]));
         }
@@ -125,8 +127,8 @@ fn by_spans(case: &Case<'_>) -> Option<DownstreamWait> {
     let wait = app_waits::waited_for(case, Owner::Downstream, Resource::Http).filter(|_| has_any)?;
     let labels = Labels::new([("resource", "http")]);
     let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, super::ms(wait.ms), "", "");
-    let AppWait { ms, calm_ms, growth_ms } = wait;
-    Some(DownstreamWait { ms, calm_ms, growth_ms, evidence, weight: CERTAIN })
+    let AppWait { ms, baseline_ms, growth_ms } = wait;
+    Some(DownstreamWait { ms, baseline_ms, growth_ms, evidence, weight: CERTAIN })
 }
 
 /// Labels that name the other side, newest convention first.
@@ -137,9 +139,9 @@ fn by_metrics(case: &Case<'_>) -> Result<DownstreamWait, Missing> {
     let view = case.slow();
     let mean = view.mean(timing::HTTP_CLIENT, &[], ENABLE)?;
     let ms = per_request(case, &view, &[]).unwrap_or(0.0);
-    let calm_ms = case.calm().and_then(|calm| per_request(case, &calm, &[]));
+    let baseline_ms = case.baseline().and_then(|baseline| per_request(case, &baseline, &[]));
     let evidence = mean.evidence(super::ms(ms), "", "");
-    Ok(DownstreamWait { ms, calm_ms, growth_ms: growth_by_metrics(case), evidence, weight: STRONG })
+    Ok(DownstreamWait { ms, baseline_ms, growth_ms: growth_by_metrics(case), evidence, weight: STRONG })
 }
 
 /// Milliseconds of a mean request in `view`, from the app's metrics with `labels`.
@@ -149,13 +151,13 @@ fn per_request(case: &Case<'_>, view: &View<'_>, labels: &[(&str, &str)]) -> Opt
 }
 
 fn growth_by_metrics(case: &Case<'_>) -> BTreeMap<String, f64> {
-    let (view, calm) = (case.slow(), case.calm());
+    let (view, baseline) = (case.slow(), case.baseline());
     let mut growth = BTreeMap::new();
     for label in NAMES {
         let names = view.label_values(&format!("{}_sum", timing::HTTP_CLIENT), label);
         for name in names.into_iter().filter(|name| !name.is_empty()) {
             let labels = [(label, name.as_str())];
-            let before = calm.as_ref().and_then(|calm| per_request(case, calm, &labels)).unwrap_or(0.0);
+            let before = baseline.as_ref().and_then(|baseline| per_request(case, baseline, &labels)).unwrap_or(0.0);
             let waited = per_request(case, &view, &labels).unwrap_or(0.0) - before;
             growth.entry(name).or_insert(waited);
         }
@@ -169,7 +171,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{Judged as _, SyntheticRecording};
-    use holdup_signals::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
+    use holdup_signals::app::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 
     const SLOW: Injected = Injected { downstream: 60.0, ..NONE };
 
@@ -192,12 +194,12 @@ mod tests {
     #[test]
     fn metrics_tell_without_spans() {
         let untold = made(SLOW, ReportingSources { spans: false, ..ALL });
-        let rate = holdup_signals::accounts::testing::RATE as f64;
+        let rate = holdup_signals::app::accounts::testing::RATE as f64;
         let labels = [("server_address", "stock.example")];
         let told = untold
             .counter("prometheus:app", "http_client_request_duration_seconds_count", &labels, rate)
             .counted("prometheus:app", "http_client_request_duration_seconds_sum", &labels, |s| {
-                let slow = (s - holdup_signals::accounts::testing::CALM_S).max(0) as f64;
+                let slow = (s - holdup_signals::app::accounts::testing::BASELINE_S).max(0) as f64;
                 rate * (0.002 * s as f64 + 0.06 * slow)
             });
         let ms = told.explains(&DEFINITION).unwrap();

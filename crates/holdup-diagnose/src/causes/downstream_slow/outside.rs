@@ -9,8 +9,8 @@ use crate::causes::ms;
 use crate::resources::workers::{answered_per_second, stretch};
 use crate::strength::STRONG;
 use holdup_signals::View;
-use holdup_signals::app_server::{DownstreamService, waited_ms};
-use holdup_signals::ports::database_ports;
+use holdup_signals::app::app_server::{DownstreamService, waited_ms};
+use holdup_signals::database::ports::database_ports;
 
 /// Downstream services that are not databases, with requests per second. None if not recorded, or if
 /// a database is watched to which the app has no connection: one of its peers is then a pooler or a
@@ -32,11 +32,11 @@ pub(super) fn waited(case: &Case<'_>) -> Option<DownstreamWait> {
     let of = |neighbours: &[DownstreamService], per_second| {
         waited_ms(neighbours.iter().map(|n| n.pending).sum(), per_second)
     };
-    let calm = case.calm().and_then(|view| seen(case, &view));
+    let baseline = case.baseline().and_then(|view| seen(case, &view));
     let waited = of(&neighbours, per_second);
     let evidence = neighbours.first()?.evidence(ms(waited), "", "");
-    let calm_ms = calm.map(|(all, rate)| of(&all, rate));
-    Some(DownstreamWait { ms: waited, calm_ms, growth_ms: growth(case), evidence, weight: STRONG })
+    let baseline_ms = baseline.map(|(all, rate)| of(&all, rate));
+    Some(DownstreamWait { ms: waited, baseline_ms, growth_ms: growth(case), evidence, weight: STRONG })
 }
 
 /// By downstream service: milliseconds of a mean request beyond the baseline window's.
@@ -46,7 +46,7 @@ fn growth(case: &Case<'_>) -> BTreeMap<String, f64> {
         neighbours.into_iter().map(|n| (n.name, waited_ms(n.pending, per_second))).collect()
     };
     let mut growth = by_name(&stretch(case));
-    for (name, before) in case.calm().map(|calm| by_name(&calm)).unwrap_or_default() {
+    for (name, before) in case.baseline().map(|baseline| by_name(&baseline)).unwrap_or_default() {
         *growth.entry(name).or_default() -= before;
     }
     growth

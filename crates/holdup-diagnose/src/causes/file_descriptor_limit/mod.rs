@@ -2,15 +2,14 @@
 
 use super::{Cause, CauseFinding, Definition, Doc, Judge, MATTERS, Outcome, Role, ms, of_failures, thousands};
 use crate::case::Case;
+use crate::change::host::Place;
+use crate::change::{Bounds, Direction, Fix, SettingChange, Unit};
 use crate::failures;
 use crate::next_command::NextCommand;
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
-use holdup_signals::change::host::Place;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit};
-use holdup_signals::evidence::Fix;
-use holdup_signals::processes::Process;
+use holdup_signals::host::processes::Process;
 use holdup_signals::{Gauge, Missing, View, Window};
 
 pub const DEFINITION: Definition =

@@ -1,15 +1,12 @@
 //! What to do about pages that are written in a hurry: more log, earlier writes, free pages.
 
 use super::Age;
+use crate::change;
+use crate::change::database::Server;
+use crate::change::parameters::{Engine, IO_CAPACITY, IO_CAPACITY_MAX, LOG_FILE_SIZE, Parameter, REDO_CAPACITY};
+use crate::change::{Direction, Fix, SettingChange, Stay};
 use holdup_signals::View;
-use holdup_signals::change;
-use holdup_signals::change::database::Server;
-use holdup_signals::change::parameters::{
-    Engine, IO_CAPACITY, IO_CAPACITY_MAX, LOG_FILE_SIZE, Parameter, REDO_CAPACITY,
-};
-use holdup_signals::change::{Direction, SettingChange, Stay};
-use holdup_signals::evidence::Fix;
-use holdup_signals::throttle::Unit;
+use holdup_signals::host::throttle::Unit;
 
 pub(super) fn fixes(view: &View<'_>, age: &Age, no_free_page: bool) -> Vec<Fix> {
     // Four times as much, as a power of two: the age then stays below half of the present capacity.

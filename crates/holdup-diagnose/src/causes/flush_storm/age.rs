@@ -1,7 +1,7 @@
 //! The age of the checkpoint, and how near it is to what the redo log allows.
 
 use holdup_recording::metrics;
-use holdup_signals::database::DATABASE;
+use holdup_signals::database::server::DATABASE;
 use holdup_signals::{Gauge, Missing, View};
 
 /// From this share (0-1) of the log's capacity, InnoDB writes pages as fast as it can, regardless

@@ -4,17 +4,16 @@
 
 use super::{CauseFinding, Outcome, SLOWER, bytes, thousands};
 use crate::case::Case;
-use crate::causes::Role;
-use crate::causes::bytes_per_second;
+use crate::causes::{Role, bytes_per_second};
+use crate::change::database::Server;
+use crate::change::parameters::{COMPLETION_TARGET, Engine, MAX_WAL_SIZE};
+use crate::change::{Direction, Fix};
 use crate::resources::sessions::{ALWAYS, PileUp};
 use crate::resources::{checkpoints, is_felt};
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
-use holdup_signals::change::Direction;
-use holdup_signals::change::database::Server;
-use holdup_signals::change::parameters::{COMPLETION_TARGET, Engine, MAX_WAL_SIZE};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::vacuum::PAGE_BYTES;
+use holdup_signals::database::vacuum::PAGE_BYTES;
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Growth, Missing, View, Window};
 
 /// What to record for a server.
@@ -77,9 +76,9 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
         return Ok(Outcome::Cleared(vec![counted]));
     }
     // With hardly a checkpoint in the baseline window, that is what to compare with.
-    let is_new = case.calm().is_some_and(|calm| {
-        let at_work = checkpoints::at_work(&calm).map_or(0.0, |(ratio, _)| ratio);
-        calm.counter(written, &[], POSTGRESQL).is_ok_and(|c| c.rate() < WRITES) && at_work < NOW_AND_THEN
+    let is_new = case.baseline().is_some_and(|baseline| {
+        let at_work = checkpoints::at_work(&baseline).map_or(0.0, |(ratio, _)| ratio);
+        baseline.counter(written, &[], POSTGRESQL).is_ok_and(|c| c.rate() < WRITES) && at_work < NOW_AND_THEN
     });
     let piled = PileUp::measure(case, &view, &storms)?;
     let completed = case.completed_in(view.window)?.max(1.0);

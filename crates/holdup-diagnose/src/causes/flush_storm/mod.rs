@@ -8,19 +8,18 @@ mod stalls;
 mod wired_tiger;
 
 use self::age::{Age, age};
+use super::Source::Of;
 use super::parts::clearing;
 use super::{
-    Cause, CauseFinding, Definition, Doc, Edge, Judge, Magnitude, Outcome, Role, Source::Of, Trait, bytes, percent,
-    thousands,
+    Cause, CauseFinding, Definition, Doc, Edge, Judge, Magnitude, Outcome, Role, Trait, bytes, percent, thousands,
 };
 use crate::case::Case;
-use crate::next_command;
-use crate::resources;
 use crate::resources::is_felt;
 use crate::resources::sessions::PileUp;
 use crate::strength::{FAIR, STRONG, WEAK};
+use crate::{next_command, resources};
 use holdup_recording::metrics;
-use holdup_signals::database::DATABASE;
+use holdup_signals::database::server::DATABASE;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Growth, Missing, View, Window};
 

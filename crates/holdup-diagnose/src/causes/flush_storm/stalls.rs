@@ -2,9 +2,10 @@
 //! the disk and the cache's pages are busy, and operations take longer. The server's own
 //! account of operations shows it: longer while a checkpoint runs than at other times.
 
+use crate::change::Fix;
+use crate::resources::slowed_operations::{SlowedOperations, while_positive};
 use holdup_recording::metrics::{Metric, mongodb as metric};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::slowed_operations::{SlowedOperations, while_positive};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View, Window};
 
 use super::{CauseFinding, Outcome, percent};
@@ -37,15 +38,15 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let spent = view.counter(SPENT, &[], MONGODB)?;
     let whole = case.view(case.whole());
-    let windows: Vec<Window> = running(&whole).into_iter().chain(case.calm().iter().flat_map(running)).collect();
+    let windows: Vec<Window> = running(&whole).into_iter().chain(case.baseline().iter().flat_map(running)).collect();
     let text = format!("checkpoints that ended in the episode took {}", ms(spent.delta));
     let spent = spent.evidence(ms(spent.delta), "a second or two a minute", text);
-    let slowed = SlowedOperations::measure(&view, case.calm().as_ref(), case.completed_in(view.window)?, &windows)?;
+    let slowed = SlowedOperations::measure(&view, case.baseline().as_ref(), case.completed_in(view.window)?, &windows)?;
     if slowed.ratio <= 0.0 {
         return Ok(Outcome::Cleared(vec![spent]));
     }
     let told = slowed.evidence("a checkpoint ran");
-    let is_usual = slowed.ratio >= ALWAYS && slowed.calm_ratio >= USUAL * slowed.ratio;
+    let is_usual = slowed.ratio >= ALWAYS && slowed.baseline_ratio >= USUAL * slowed.ratio;
     if is_usual || !is_felt(case, slowed.request_ms) {
         return Ok(Outcome::Cleared(vec![told, spent]));
     }

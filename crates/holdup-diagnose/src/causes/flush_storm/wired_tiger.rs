@@ -2,8 +2,8 @@
 //! operations have to evict pages themselves, or wait until there is room. The engine times both. Or they
 //! wait while a checkpoint writes ([`stalls`]).
 
+use crate::change::Fix;
 use holdup_recording::metrics::mongodb as metric;
-use holdup_signals::evidence::Fix;
 use holdup_signals::{Missing, View};
 
 use super::{CauseFinding, Outcome, percent, stalls};

@@ -9,15 +9,16 @@ use super::{
     thousands,
 };
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume::level::{AtCeiling, at_ceiling};
 use crate::resources::{is_felt, volume};
 use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::flows::{FlowSource, SMALL_BYTES};
-use holdup_signals::throttle::{Throttle, Unit};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::flows::{FlowSource, SMALL_BYTES};
+use holdup_signals::host::throttle::{Throttle, Unit};
 use holdup_signals::{Disk, Missing};
 
 pub const DEFINITION: Definition = Definition {

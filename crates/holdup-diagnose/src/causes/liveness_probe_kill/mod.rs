@@ -14,8 +14,8 @@ use crate::next_command::NextCommand;
 use crate::resources::probe::{self, Probe};
 use crate::resources::share;
 use crate::strength::{CERTAIN, FAIR, STRONG};
-use holdup_signals::client::{is_latency, mean_over};
 use holdup_signals::evidence::Evidence;
+use holdup_signals::time::requests::{is_latency, mean_over};
 use holdup_signals::{Missing, Window};
 
 pub const DEFINITION: Definition = Definition {

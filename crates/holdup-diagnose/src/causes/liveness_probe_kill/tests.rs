@@ -1,8 +1,7 @@
 //! A server that is killed, or not, by a probe or by somebody else.
 
 use super::*;
-use crate::testing::Judged as _;
-use crate::testing::{EventRow, SyntheticRecording};
+use crate::testing::{EventRow, Judged as _, SyntheticRecording};
 
 const PROBE: &str = "probe:http://127.0.0.1:8080/health";
 const SERVER: &str = "server:8080";

@@ -2,6 +2,8 @@
 
 mod own_account;
 
+use crate::change::Fix;
+use crate::change::host::Place;
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
 
@@ -10,12 +12,12 @@ use super::{
     Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Outcome, Role, SERVICE_SLOWED, Source::Of, Trait, ms,
 };
 use crate::case::{Case, SPOILED};
+use crate::generator::GeneratorWords;
 use crate::next_command::NextCommand;
 use crate::strength::CERTAIN;
-use holdup_signals::change::host::Place;
-use holdup_signals::client::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::validity::Limit;
+use holdup_signals::client::validity::Limit;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::time::requests::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
 use holdup_signals::{Missing, Window};
 
 pub const DEFINITION: Definition = Definition {

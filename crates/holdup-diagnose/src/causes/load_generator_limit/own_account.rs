@@ -1,9 +1,10 @@
 //! The generator's own figures, loop by loop, and every limit of its own that bound.
 
+use crate::generator::GeneratorWords;
 use holdup_recording::{Labels, metrics};
 use holdup_signals::Window;
+use holdup_signals::client::validity::{Label, Limit};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::validity::{Label, Limit};
 
 use crate::case::Case;
 use crate::causes::percent;

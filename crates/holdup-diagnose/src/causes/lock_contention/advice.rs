@@ -2,12 +2,9 @@
 //! may be.
 
 use crate::case::Case;
-use holdup_signals::change::database::Server;
-use holdup_signals::change::parameters::{
-    Engine, IDLE_IN_TRANSACTION, IDLE_WRITE_TRANSACTION, INNODB_LOCK_WAIT, LOCK_TIMEOUT,
-};
-use holdup_signals::change::{Direction, Unit, cut};
-use holdup_signals::evidence::Fix;
+use crate::change::database::Server;
+use crate::change::parameters::{Engine, IDLE_IN_TRANSACTION, IDLE_WRITE_TRANSACTION, INNODB_LOCK_WAIT, LOCK_TIMEOUT};
+use crate::change::{Direction, Fix, Unit, cut};
 use holdup_signals::{Holder, View};
 
 /// A wait for a lock beyond this helps no request that is quick otherwise, milliseconds.
@@ -60,7 +57,7 @@ fn end_idle(server: &Server<'_>) -> String {
 pub(super) fn bound(case: &Case<'_>, view: &View<'_>, source: &str) -> Fix {
     const WHY: &str = "waiters then fail fast instead of piling up";
     let server = Server::at(view, source);
-    let usual_ms = case.degradation.as_ref().map_or(0.0, |c| c.calm_mean_ms);
+    let usual_ms = case.degradation.as_ref().map_or(0.0, |c| c.baseline_mean_ms);
     let seconds = (BOUND_MS / 1e3).max((FAR_LONGER * usual_ms / 1e3).ceil());
     let (parameter, to, risk) = if server.engine() == Engine::PostgreSql {
         let risk = "Statements that wait longer fail with SQLSTATE 55P03, maintenance included; the app must retry.";

@@ -6,9 +6,9 @@
 //! for row locks. Without page writes it is rather the network.
 
 use crate::trace::Pattern;
+use crate::trace::quantities::{COMMITS, FILES, LOG, PAGES, PAGES_PER_COMMIT, WAITING_OF_RUNNING};
 use crate::trace::view::{View, all, group};
 use crate::trace::votes::Votes;
-use holdup_signals::counters::quantities::{COMMITS, FILES, LOG, PAGES, PAGES_PER_COMMIT, WAITING_OF_RUNNING};
 
 pub const PATTERN: Pattern = Pattern {
     name: "global_lock",

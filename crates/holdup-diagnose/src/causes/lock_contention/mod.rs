@@ -6,6 +6,7 @@ mod row_locks;
 mod signs;
 mod write_conflicts;
 
+use crate::change::Fix;
 use std::collections::BTreeMap;
 
 use holdup_recording::rows::Session;
@@ -20,7 +21,7 @@ use crate::next_command::NextCommand;
 use crate::resources::locks::{self, LockWaiters};
 use crate::resources::{is_felt, sessions};
 use crate::strength::{CERTAIN, FAIR, STRONG};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Blockers, Holder, Missing, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -261,7 +262,8 @@ mod tests {
     fn a_short_wait_counts_where_it_is_why_connections_ran_out() {
         // From 6 s on a request waits 870 ms for one of the pool's connections, each held for 26 ms instead of 2:
         // 20 ms of that, one waiter at 50 a second, are the lock's.
-        let from_then = |calm: f64, slow: f64| move |s: i64| calm * s.min(6) as f64 + slow * (s - 6).max(0) as f64;
+        let from_then =
+            |baseline: f64, slow: f64| move |s: i64| baseline * s.min(6) as f64 + slow * (s - 6).max(0) as f64;
         let waiters: Vec<Session> = (6..=12)
             .flat_map(|s| {
                 [session("mysql://db", s, 7, "executing", None), session("mysql://db", s, 8, "lock_wait", Some(7))]
@@ -279,9 +281,14 @@ mod tests {
         assert_eq!(made.explains(&DEFINITION), Some(0.0), "two hundredths of the delay");
         let app = "prometheus:http://app";
         let pooled =
-            [("acquire", 0.0, 43.5), ("usage", 0.1, 1.3)].into_iter().fold(made, |made, (what, calm, slow)| {
+            [("acquire", 0.0, 43.5), ("usage", 0.1, 1.3)].into_iter().fold(made, |made, (what, baseline, slow)| {
                 let metric = |kind: &str| format!("hikaricp_connections_{what}_seconds_{kind}");
-                made.counted(app, &metric("sum"), &[], from_then(calm, slow)).counter(app, &metric("count"), &[], 50.0)
+                made.counted(app, &metric("sum"), &[], from_then(baseline, slow)).counter(
+                    app,
+                    &metric("count"),
+                    &[],
+                    50.0,
+                )
             });
         let pooled = pooled
             .counted(app, "hikaricp_connections_active", &[], |s| if s < 6 { 0.1 } else { 2.0 })

@@ -5,9 +5,9 @@
 //! waits, too).
 
 use crate::trace::Pattern;
+use crate::trace::quantities::{IDLE, RECEIVED, SERVER_CPU, WAITING, WAITING_OF_RUNNING, WORKING};
 use crate::trace::view::{Observation, View, all, any, group};
 use crate::trace::votes::Votes;
-use holdup_signals::counters::quantities::{IDLE, RECEIVED, SERVER_CPU, WAITING, WAITING_OF_RUNNING, WORKING};
 
 pub const PATTERN: Pattern =
     Pattern { name: "lock_contention", title: "transactions wait for each other's rows", fix: None, account };

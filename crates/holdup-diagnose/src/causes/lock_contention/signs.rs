@@ -1,8 +1,7 @@
 //! Most active sessions wait for a lock.
 
-use crate::instant::MOST;
-use crate::instant::Signs;
 use crate::instant::facts::Facts;
+use crate::instant::{MOST, Signs};
 use crate::strength::STRONG;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {

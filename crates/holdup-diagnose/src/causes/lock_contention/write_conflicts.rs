@@ -2,9 +2,10 @@
 //! storage engine refuses it, and the server makes it again until it succeeds. It counts those tries.
 //! What they cost is the part of the time of writes that went into tries beyond the usual number.
 
+use crate::change::Fix;
 use holdup_recording::metrics::mongodb as metric;
 use holdup_recording::words::thousands;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View};
 
 use super::{CauseFinding, Outcome, Role, ms};
@@ -56,7 +57,7 @@ pub(super) fn or_conflicts(case: &Case<'_>, waits: Result<Outcome, Missing>) -> 
 fn judge(case: &Case<'_>) -> Option<Outcome> {
     let view = case.slow();
     let now = Tries::measure(&view)?;
-    let usual = case.calm().and_then(|calm| Tries::measure(&calm)).map_or(1.0, |calm| calm.each);
+    let usual = case.baseline().and_then(|baseline| Tries::measure(&baseline)).map_or(1.0, |baseline| baseline.each);
     let took_ms = now.took.delta / case.completed_in(view.window).ok()?.max(1.0) * 1e3;
     let explains_ms = took_ms * (1.0 - usual / now.each).max(0.0);
     let evidence = evidence(&now, usual, took_ms, explains_ms);

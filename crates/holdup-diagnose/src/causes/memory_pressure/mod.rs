@@ -5,16 +5,16 @@ mod signs;
 use super::parts::cloud;
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Outcome, Role, Trait, bytes, ms, percent};
 use crate::case::Case;
+use crate::change::host::Place;
+use crate::change::{Bounds, Direction, Fix, SettingChange, Unit, host};
 use crate::next_command;
 use crate::resources::reclaim::Reclaim;
 use crate::resources::{is_too_small, volume};
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
-use holdup_signals::change::host::{self, Place};
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit};
-use holdup_signals::disk_waits::Wait;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::memory::{HOST, Memory, PROCESS};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::disk_waits::Wait;
+use holdup_signals::host::memory::{HOST, Memory, PROCESS};
 use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {

@@ -1,6 +1,6 @@
 //! Threads that wait for memory, and pages that are swapped while hardly any is available.
 
-use holdup_signals::disk_waits::Wait;
+use holdup_signals::host::disk_waits::Wait;
 
 use crate::instant::Signs;
 use crate::instant::facts::Facts;

@@ -1,6 +1,7 @@
 //! The rule from the server's counters by statement: rows examined, and executions without an
 //! index.
 
+use crate::change::Fix;
 use holdup_recording::metrics;
 
 use super::conditions::{columns, tables};
@@ -9,7 +10,7 @@ use crate::case::{Band, Case, Change};
 use crate::causes::{CauseFinding, Outcome, Role, ms, percent, thousands};
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, NONE, STRONG};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{DigestUse, Missing, View};
 
 /// Share (0-1) of the executions that must be without an index.
@@ -51,7 +52,7 @@ pub(super) fn judge(
     }
     let mut evidence = vec![seen, took];
     let mut weights = vec![STRONG, FAIR * (of.no_index / of.calls)];
-    if let Some((change, told)) = against_calm(case, of, completed) {
+    if let Some((change, told)) = against_baseline(case, of, completed) {
         evidence.push(told);
         if change.stayed(ROSE) {
             return Ok(Outcome::Cleared(evidence));
@@ -110,10 +111,10 @@ fn worst(view: &View<'_>, suspect: Option<&DigestUse>, executed: &[&DigestUse], 
 }
 
 /// Growth of rows examined per request since the baseline window, if there is one.
-fn against_calm(case: &Case<'_>, of: &DigestUse, completed: f64) -> Option<(Change, Evidence)> {
-    let calm = case.calm()?;
-    let before = calm.executed(COLUMNS).ok()?;
-    let served = case.completed_in(calm.window).ok().filter(|n| *n > 0.0)?;
+fn against_baseline(case: &Case<'_>, of: &DigestUse, completed: f64) -> Option<(Change, Evidence)> {
+    let baseline = case.baseline()?;
+    let before = baseline.executed(COLUMNS).ok()?;
+    let served = case.completed_in(baseline.window).ok().filter(|n| *n > 0.0)?;
     let was = before.iter().find(|b| b.digest == of.digest && b.database == of.database);
     // A statement that did not run then read nothing, exactly.
     let (was, calls) = was.map_or((0.0, f64::INFINITY), |b| (b.rows_examined / served, b.calls));

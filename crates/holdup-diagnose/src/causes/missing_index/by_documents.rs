@@ -1,6 +1,7 @@
 //! The rule for MongoDB: documents examined beside those returned or changed, and operations in
 //! progress that read a whole collection.
 
+use crate::change::Fix;
 use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
@@ -12,7 +13,7 @@ use crate::causes::{CauseFinding, Outcome, Role, percent, thousands};
 use crate::resources::is_felt;
 use crate::resources::tickets::{MONGODB, operations_ms};
 use crate::strength::{FAIR, NONE, STRONG};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View};
 
 const EXAMINED: Metric = metric::SERVER_STATUS_METRICS_QUERY_EXECUTOR_SCANNED_OBJECTS;
@@ -50,10 +51,10 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let mut evidence = vec![seen];
     let mut weights = vec![STRONG];
-    if let Some(calm) = case.calm()
-        && let Ok((before, _)) = counted(&calm)
+    if let Some(baseline) = case.baseline()
+        && let Ok((before, _)) = counted(&baseline)
     {
-        let served = case.completed_in(calm.window)?.max(1.0);
+        let served = case.completed_in(baseline.window)?.max(1.0);
         let was = before.delta / served;
         let change = Band::of_count(each, completed).since(Band::of_count(was.max(1.0), served));
         let text = format!("{} documents examined per request, {} at baseline", thousands(each), thousands(was));

@@ -1,5 +1,6 @@
 //! The rule on PostgreSQL, from plans and counters of sequential scans: it does not count rows.
 
+use crate::change::Fix;
 use holdup_recording::plan::Node;
 
 use super::conditions::columns;
@@ -10,8 +11,8 @@ use crate::causes::parts::identifier;
 use crate::causes::{CauseFinding, Outcome, Role, percent, thousands};
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, NONE, STRONG};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::plans::{PLANS, Shape, shapes};
+use holdup_signals::database::plans::{PLANS, Shape, shapes};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{DigestUse, Missing, View};
 
 /// Share (0-1) of the statements' time for which plans must be known before they can clear.
@@ -111,7 +112,7 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &DigestUse, shape: &Shape<'_>, sca
         return Outcome::Cleared(evidence);
     }
     let mut weights = vec![STRONG, FAIR];
-    if let Some((change, told)) = against_calm(case, of, scan, completed) {
+    if let Some((change, told)) = against_baseline(case, of, scan, completed) {
         evidence.push(told);
         if change.stayed(ROSE) {
             return Outcome::Cleared(evidence);
@@ -132,19 +133,19 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &DigestUse, shape: &Shape<'_>, sca
 }
 
 /// Growth of the table's rows read per request since the baseline window, if known there.
-fn against_calm(case: &Case<'_>, of: &DigestUse, scan: &Scan, completed: f64) -> Option<(Change, Evidence)> {
-    let calm = case.calm()?;
-    let before = calm.executed(super::COLUMNS).ok()?;
-    let served = case.completed_in(calm.window).ok().filter(|served| *served > 0.0)?;
+fn against_baseline(case: &Case<'_>, of: &DigestUse, scan: &Scan, completed: f64) -> Option<(Change, Evidence)> {
+    let baseline = case.baseline()?;
+    let before = baseline.executed(super::COLUMNS).ok()?;
+    let served = case.completed_in(baseline.window).ok().filter(|served| *served > 0.0)?;
     let then = before.iter().find(|then| then.digest == of.digest && then.source == of.source)?;
-    let plans = calm.plans().ok()?;
+    let plans = baseline.plans().ok()?;
     let by_kind = shapes(&plans, then);
     let shape = by_kind.values().filter_map(|shapes| shapes.first()).max_by_key(|shape| shape.count)?;
-    let read = Scan::worst(&calm, &shape.tree).filter(|then| then.node.relation == scan.node.relation);
+    let read = Scan::worst(&baseline, &shape.tree).filter(|then| then.node.relation == scan.node.relation);
     let (was, is) =
         (read.map_or(0.0, |read| read.examined * then.calls / served), scan.examined * of.calls / completed);
     let text = format!("it read {} rows per request, against {} in the baseline window", thousands(is), thousands(was));
-    let told = calm.plan_evidence(shape, format!("{} a request", thousands(is)), thousands(was), text);
+    let told = baseline.plan_evidence(shape, format!("{} a request", thousands(is)), thousands(was), text);
     Some((Band::of_count(is, of.calls).since(Band::of_count(was.max(1.0), then.calls)), told))
 }
 

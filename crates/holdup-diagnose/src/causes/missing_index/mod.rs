@@ -110,7 +110,7 @@ fn time_taken(view: &View<'_>, of: &DigestUse, completed: f64, explains_ms: f64)
 mod tests {
     use super::*;
     use crate::testing::{Judged as _, SyntheticRecording};
-    use holdup_signals::accounts::testing::{ALL, CALM_S, Injected, RATE, ReportingSources, made};
+    use holdup_signals::app::accounts::testing::{ALL, BASELINE_S, Injected, RATE, ReportingSources, made};
 
     const TEXT: &str = "SELECT id, total FROM shop.orders WHERE customer = ? AND state IN (...) ORDER BY id LIMIT ?";
 
@@ -156,7 +156,7 @@ mod tests {
         // As many as there are requests, of 55 ms, from when requests are slow.
         let scans = |recorded: SyntheticRecording| {
             recorded.digest(TEXT, |s| {
-                let n = RATE * (s - CALM_S).max(0);
+                let n = RATE * (s - BASELINE_S).max(0);
                 (n, n * 55, n * 200_000, n, n)
             })
         };

@@ -4,7 +4,7 @@
 use holdup_recording::metrics;
 use holdup_recording::plan::Node;
 use holdup_signals::View;
-use holdup_signals::plans::PLANS;
+use holdup_signals::database::plans::PLANS;
 
 pub(super) const SEQUENTIAL: &str = metrics::postgresql::STAT_TABLES_SEQ_TUP_READ.name;
 

@@ -1,8 +1,7 @@
 //! Large reads in a row, and operations that scan a collection.
 
-use crate::instant::MOST;
-use crate::instant::Signs;
 use crate::instant::facts::{DiskWork, Facts};
+use crate::instant::{MOST, Signs};
 use crate::strength::{FAIR, WEAK};
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {

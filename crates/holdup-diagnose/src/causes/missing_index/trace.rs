@@ -5,12 +5,12 @@
 //! change.
 
 use crate::trace::Pattern;
-use crate::trace::view::{View, all, any};
-use crate::trace::votes::Votes;
-use holdup_signals::counters::quantities::{
+use crate::trace::quantities::{
     BUSY, BUSY_PER_COMMIT, COMMITS, CPU_PER_COMMIT, REQUESTS, REQUESTS_PER_COMMIT, SCANNED, SCANNED_PER_COMMIT, SENT,
     SERVER_CPU,
 };
+use crate::trace::view::{View, all, any};
+use crate::trace::votes::Votes;
 
 pub const PATTERN: Pattern =
     Pattern { name: "missing_index", title: "a query reads far more rows than it returns", fix: None, account };

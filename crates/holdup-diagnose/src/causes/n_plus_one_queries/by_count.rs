@@ -7,7 +7,7 @@ use crate::causes::{MATTERS, Outcome, ms};
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Mean, View, timing};
+use holdup_signals::{Mean, View, app::timing};
 
 /// A request makes more calls from this factor on …
 const TIMES: f64 = 2.0;
@@ -19,7 +19,7 @@ const MORE: f64 = 1.0;
 /// many of them.
 pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     let view = case.slow();
-    let ((each, calls), (earlier, _)) = (calls_per_request(case, &view)?, calls_per_request(case, &case.calm()?)?);
+    let ((each, calls), (earlier, _)) = (calls_per_request(case, &view)?, calls_per_request(case, &case.baseline()?)?);
     let (now, before, change) = (each.value, earlier.value, each.since(earlier));
     let explains_ms = (now - before).max(0.0) * calls.ms;
     let text = format!(
@@ -47,12 +47,13 @@ fn calls_per_request(case: &Case<'_>, view: &View<'_>) -> Option<(Band, Mean)> {
 
 /// The statement whose calls per request grew most.
 fn most_grown(case: &Case<'_>, view: &View<'_>) -> Option<Evidence> {
-    let calm = case.calm()?;
-    let (requests, calm_requests) = (case.completed_in(view.window).ok()?, case.completed_in(calm.window).ok()?);
-    let before = calm.executed(&["digest_text"]).ok()?;
+    let baseline = case.baseline()?;
+    let (requests, baseline_requests) =
+        (case.completed_in(view.window).ok()?, case.completed_in(baseline.window).ok()?);
+    let before = baseline.executed(&["digest_text"]).ok()?;
     let each = |calls: f64, requests: f64| calls / requests.max(1.0);
     let was =
-        |digest: &str| before.iter().find(|of| of.digest == digest).map_or(0.0, |of| each(of.calls, calm_requests));
+        |digest: &str| before.iter().find(|of| of.digest == digest).map_or(0.0, |of| each(of.calls, baseline_requests));
     let executed = view.executed(&["digest_text"]).ok()?;
     let grown = executed.iter().map(|of| (each(of.calls, requests), was(&of.digest), of));
     let (now, was, of) = grown.max_by(|a, b| (a.0 - a.1).total_cmp(&(b.0 - b.1))).filter(|(now, was, _)| now > was)?;

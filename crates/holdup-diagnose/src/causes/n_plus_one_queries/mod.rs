@@ -2,6 +2,7 @@
 
 mod by_count;
 
+use crate::change::Fix;
 use std::collections::HashMap;
 
 use holdup_recording::Labels;
@@ -11,8 +12,8 @@ use crate::case::Case;
 use crate::next_command;
 use crate::resources::{is_too_small, statements};
 use crate::strength::{CERTAIN, Strength, WEAK};
-use holdup_signals::accounts::{Accounts, Resource, SPEAKS, trace_of};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::app::accounts::{Accounts, Resource, SPEAKS, trace_of};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Distribution, Missing};
 
 pub const DEFINITION: Definition = Definition {
@@ -64,10 +65,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         let missing = || Missing::new("the statements of single requests, by digest", ENABLE);
         return by_count::judge(case).ok_or_else(missing);
     };
-    let calm = case.calm_accounts().and_then(|calm| of_digest(case, calm, &repeated.digest));
+    let baseline = case.baseline_accounts().and_then(|baseline| of_digest(case, baseline, &repeated.digest));
     // The saving of one query instead of many; if the baseline window had as many, their number is
     // not new.
-    let (before, each_ms) = calm.map_or((1.0, repeated.each_ms), |calm| (calm.calls.max(1.0), calm.each_ms));
+    let (before, each_ms) =
+        baseline.map_or((1.0, repeated.each_ms), |baseline| (baseline.calls.max(1.0), baseline.each_ms));
     let explains_ms = (repeated.calls - before).max(0.0) * each_ms;
     let labels = match repeated.table {
         "spans" => Labels::new([("resource", "database")]),
@@ -195,7 +197,7 @@ fn of_digest(case: &Case<'_>, accounts: &Accounts<'_>, digest: &str) -> Option<R
 mod tests {
     use super::*;
     use crate::testing::Judged as _;
-    use holdup_signals::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
+    use holdup_signals::app::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 
     const LOOPING: Injected = Injected { calls: 30, ..NONE };
 

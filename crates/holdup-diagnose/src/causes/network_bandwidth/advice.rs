@@ -1,11 +1,10 @@
 //! What to do about a link that is full: fewer bytes, or more room for them.
 
 use crate::causes::{bytes, bytes_per_second, thousands};
+use crate::change::host::Place;
+use crate::change::{Bounds, Direction, Fix, SettingChange, Steps, Unit};
 use crate::resources::interfaces::{HOST, InterfaceDirection};
 use holdup_signals::View;
-use holdup_signals::change::host::Place;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Steps, Unit};
-use holdup_signals::evidence::Fix;
 
 pub(super) fn fixes(view: &View<'_>, way: &InterfaceDirection, each: f64) -> Vec<Fix> {
     let device = &way.device;

@@ -16,8 +16,8 @@ use crate::next_command::NextCommand;
 use crate::resources::interfaces::{HOST, InterfaceDirection};
 use crate::resources::share;
 use crate::strength::{FAIR, NONE, STRONG};
-use holdup_signals::client::mean_over;
 use holdup_signals::evidence::Evidence;
+use holdup_signals::time::requests::mean_over;
 use holdup_signals::{Counter, Missing, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -140,10 +140,10 @@ fn transfer(case: &Case<'_>) -> Result<Option<(f64, Evidence)>, Missing> {
     let rows = case.slow_requests()?;
     let took = |r: &holdup_recording::rows::Request| Some((r.done_at - r.first_byte_at?).max(0) as f64 / 1e6);
     let Some(mean) = mean_over(rows.iter().copied(), took) else { return Ok(None) };
-    let calm = case.degradation.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
-    let usual = calm
+    let baseline = case.degradation.as_ref().and_then(|c| c.baseline).and_then(|w| case.requests_in(w).ok());
+    let usual = baseline
         .and_then(|rows| mean_over(rows, took))
-        .or_else(|| holdup_signals::client::distribution(rows.iter().copied(), took).quantile(0.05))
+        .or_else(|| holdup_signals::time::requests::distribution(rows.iter().copied(), took).quantile(0.05))
         .unwrap_or(0.0);
     let each = mean_over(rows.iter().copied(), |r| Some(r.response_bytes as f64)).unwrap_or(0.0);
     let window = case.episode();

@@ -16,7 +16,7 @@ use crate::resources::interfaces::{HOST, InterfaceDirection, LEAST_BYTES};
 use crate::resources::share;
 use crate::strength::FAIR;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::plateau::inner;
+use holdup_signals::time::plateau::inner;
 use holdup_signals::{Growth, Plateau, View};
 
 /// At most this share (0-1) of the bytes that were carried before is less than is asked.
@@ -49,10 +49,10 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     {
         return None;
     }
-    let (slow, calm) = (case.slow(), case.calm()?);
+    let (slow, baseline) = (case.slow(), case.baseline()?);
     // What drains after the episode is at no level.
     let episode = case.view(case.degradation.as_ref().map_or(slow.window, |found| found.slow));
-    let (level, before, way) = narrowest(case, &episode, &calm)?;
+    let (level, before, way) = narrowest(case, &episode, &baseline)?;
     let labels = [("device", way.device.as_str()), ("direction", way.direction)];
     let counter = slow.counter(host::NETWORK_IO_BYTES.name, &labels, HOST).ok()?;
     let text = format!(
@@ -91,7 +91,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
 
 /// The direction of an interface that carries most of those that stand at a level below what is
 /// asked: the level, and what the same requests needed before.
-fn narrowest(case: &Case<'_>, slow: &View<'_>, calm: &View<'_>) -> Option<(Plateau, f64, InterfaceDirection)> {
+fn narrowest(case: &Case<'_>, slow: &View<'_>, baseline: &View<'_>) -> Option<(Plateau, f64, InterfaceDirection)> {
     const METRIC: &str = host::NETWORK_IO_BYTES.name;
     let completed = case.completed_in(slow.window).ok()? / slow.window.seconds().max(1e-9);
     let mut all = Vec::new();
@@ -100,11 +100,11 @@ fn narrowest(case: &Case<'_>, slow: &View<'_>, calm: &View<'_>) -> Option<(Plate
         for direction in ["receive", "transmit"] {
             let labels = [("device", device.as_str()), ("direction", direction)];
             let growths = |view: &View<'_>| inner(&view.growths(|_| true, METRIC, &labels)).to_vec();
-            let (growths, calm_growths) = (growths(slow), growths(calm));
+            let (growths, baseline_growths) = (growths(slow), growths(baseline));
             let rates: Vec<f64> = growths.chunks_exact(TOGETHER).map(rate_together).collect();
             let Some(level) = Plateau::from_rates(&rates).filter(Plateau::is_flat) else { continue };
-            let Ok(before) = calm.counter(METRIC, &labels, HOST).map(|carried| carried.rate()) else { continue };
-            let is_steadier = match (spread(&growths), spread(&calm_growths)) {
+            let Ok(before) = baseline.counter(METRIC, &labels, HOST).map(|carried| carried.rate()) else { continue };
+            let is_steadier = match (spread(&growths), spread(&baseline_growths)) {
                 (Some(now), Some(earlier)) => now < STEADIER * earlier && level.level <= AS_MUCH * before,
                 _ => false,
             };

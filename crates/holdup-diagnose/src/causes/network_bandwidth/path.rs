@@ -2,6 +2,7 @@
 //! on it, even if no interface of either host is full. It finds or stays silent; clearing is left
 //! to the interfaces.
 
+use crate::change::Fix;
 use holdup_recording::Labels;
 use holdup_recording::rows::Exchange;
 
@@ -10,8 +11,8 @@ use crate::causes::{CauseFinding, MATTERS, Outcome, Role, bytes, bytes_per_secon
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::Window;
-use holdup_signals::accounts::Owner;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::app::accounts::Owner;
+use holdup_signals::evidence::Evidence;
 
 /// Smaller responses arrive in one go, whatever the bandwidth: TCP's first window is ten segments
 /// of some 1.4 kB (RFC 6928).
@@ -115,8 +116,9 @@ impl LargeResponses {
 pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     let accounts = case.accounts();
     let network_ms = accounts.mean_ms(Owner::DatabaseNetwork).filter(|_| accounts.has_both_sides())?;
-    let calm_ms = case.calm_accounts().and_then(|calm| calm.mean_ms(Owner::DatabaseNetwork)).unwrap_or(0.0);
-    let grown_ms = network_ms - calm_ms;
+    let baseline_ms =
+        case.baseline_accounts().and_then(|baseline| baseline.mean_ms(Owner::DatabaseNetwork)).unwrap_or(0.0);
+    let grown_ms = network_ms - baseline_ms;
     if share(case, grown_ms) < MATTERS {
         return None;
     }
@@ -144,7 +146,7 @@ mod tests {
     use super::super::DEFINITION;
     use crate::cause::Cause;
     use crate::testing::{Judged as _, SyntheticRecording};
-    use holdup_signals::accounts::testing::{ALL, Injected, NONE, made};
+    use holdup_signals::app::accounts::testing::{ALL, Injected, NONE, made};
 
     const FAR: Injected = Injected { database_network: 40.0, ..NONE };
 

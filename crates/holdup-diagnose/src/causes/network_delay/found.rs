@@ -1,8 +1,9 @@
 //! A slow way between database and clients as a finding: what shows it, and what to do.
 
+use crate::change::Fix;
 use holdup_recording::Labels;
 use holdup_recording::metrics::tcp;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 use super::CONFIRMS;
 use crate::case::Case;

@@ -15,7 +15,7 @@ use crate::resources::database_path::{self, DatabasePath, ENABLE};
 use crate::resources::share;
 use crate::strength::STRONG;
 use holdup_signals::Missing;
-use holdup_signals::accounts::Owner;
+use holdup_signals::app::accounts::Owner;
 use holdup_signals::evidence::Evidence;
 
 pub const DEFINITION: Definition = Definition {
@@ -138,7 +138,7 @@ fn elsewhere(case: &Case<'_>, path: &DatabasePath, explains_ms: f64) -> Option<E
 fn by_packets(case: &Case<'_>, others: &Others) -> Option<Outcome> {
     let accounts = case.accounts();
     let now = accounts.mean_ms(Owner::DatabaseNetwork).filter(|_| accounts.has_both_sides())?;
-    let before = case.calm_accounts().and_then(|calm| calm.mean_ms(Owner::DatabaseNetwork)).unwrap_or(0.0);
+    let before = case.baseline_accounts().and_then(|baseline| baseline.mean_ms(Owner::DatabaseNetwork)).unwrap_or(0.0);
     let text = format!(
         "{} of a request were spent between app and database, by packets on both ends, {} in the baseline window",
         ms(now),

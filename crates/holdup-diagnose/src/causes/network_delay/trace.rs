@@ -5,9 +5,9 @@
 //! writes, scans, log, growing answers.
 
 use crate::trace::Pattern;
+use crate::trace::quantities::{COMMITS, IDLE, LOG, PAGES, RECEIVED, REQUESTS, SCANNED, SENT, SERVER_CPU};
 use crate::trace::view::{View, all, any, group};
 use crate::trace::votes::Votes;
-use holdup_signals::counters::quantities::{COMMITS, IDLE, LOG, PAGES, RECEIVED, REQUESTS, SCANNED, SENT, SERVER_CPU};
 
 pub const PATTERN: Pattern = Pattern {
     name: "network_delay",

@@ -1,12 +1,11 @@
 //! What to do about a limit of the network, by its kind.
 
+use crate::change::host::Place;
+use crate::change::{Bounds, Direction, Fix, SettingChange, Unit};
 use holdup_recording::metrics::host::NETWORK_CONNTRACK_MAX;
 use holdup_signals::View;
-use holdup_signals::change::host::Place;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit};
-use holdup_signals::evidence::Fix;
 
-use holdup_signals::network_limits::{HOST, LimitKind, NetworkLimit};
+use crate::resources::network_limits::{HOST, LimitKind, NetworkLimit};
 
 /// Most entries that the table is given: each takes about 320 bytes of kernel memory.
 const ENTRIES_MAX: f64 = 4_194_304.0;

@@ -11,8 +11,8 @@ use crate::case::Case;
 use crate::causes::{MATTERS, Others, Outcome};
 use crate::resources::database_path::DatabasePath;
 use crate::resources::late_connects::LateConnects;
+use crate::resources::network_limits::{HOST, LimitKind, NetworkLimit};
 use crate::resources::share;
-use holdup_signals::network_limits::{HOST, LimitKind, NetworkLimit};
 
 /// Causes that a limit brings about.
 const LOSS: Cause = Cause::NetworkLoss;

@@ -6,18 +6,18 @@ mod consequences;
 mod tests;
 
 use self::consequences::Consequences;
+use super::Source::With;
 use super::{
-    Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Occurs, Others, Outcome, Role, Source::With, Trait,
-    of_failures,
+    Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Occurs, Others, Outcome, Role, Trait, of_failures,
 };
 use crate::case::Case;
 use crate::failures::{self, Failed};
 use crate::next_command::NextCommand;
+use crate::resources::network_limits::{NetworkLimit, NetworkLimits};
 use crate::resources::{is_too_small, share};
 use crate::strength::{CERTAIN, FAIR};
 use holdup_signals::Missing;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::network_limits::{NetworkLimit, NetworkLimits};
 
 pub const DEFINITION: Definition = Definition {
     // Its own counters show it, and machines without them mostly have no such limit.
@@ -61,7 +61,7 @@ struct Cost<'a> {
 
 fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let NetworkLimits { exceeded, mut within, has_allowances } =
-        NetworkLimits::measure(&case.slow(), case.calm().as_ref())?;
+        NetworkLimits::measure(&case.slow(), case.baseline().as_ref())?;
     let consequences = Consequences::measure(case, others);
     let costs = exceeded.iter().map(|limit| cost(case, limit, &consequences)).collect::<Result<Vec<_>, _>>()?;
     let size = |cost: &Cost<'_>| share(case, cost.explains_ms).max(cost.failed);

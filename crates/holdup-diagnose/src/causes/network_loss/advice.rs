@@ -1,8 +1,9 @@
 //! Where packets are lost, and what to do about it.
 
+use crate::change::Fix;
 use holdup_recording::metrics;
 use holdup_signals::View;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 use super::HOST;
 use crate::causes::thousands;

@@ -13,8 +13,8 @@ use crate::next_command::NextCommand;
 use crate::resources::database_path::DatabasePath;
 use crate::resources::is_too_small;
 use crate::strength::{FAIR, NONE, STRONG};
-use holdup_signals::client::service_ms;
 use holdup_signals::evidence::Evidence;
+use holdup_signals::time::requests::service_ms;
 use holdup_signals::{Counter, Missing, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -180,7 +180,7 @@ impl Heaps {
     fn new(case: &Case<'_>) -> Option<Self> {
         let rows = case.slow_requests().ok()?;
         let times: Vec<(f64, f64)> = rows.iter().filter_map(|r| Some((service_ms(r)?, r.count() as f64))).collect();
-        let median_ms = holdup_signals::client::distribution(rows.iter().copied(), service_ms).quantile(0.5)?;
+        let median_ms = holdup_signals::time::requests::distribution(rows.iter().copied(), service_ms).quantile(0.5)?;
         let over = |(time, _): &&(f64, f64)| time - median_ms >= DELAYED_MS;
         let is_between = |(time, _): &&(f64, f64)| (BETWEEN_MS..DELAYED_MS).contains(&(time - median_ms));
         Some(Self {

@@ -4,14 +4,15 @@
 use super::parts::clearing;
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, Trait, ms, thousands};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command::NextCommand;
 use crate::resources::newcomers::Newcomers;
 use crate::resources::volume::demand::demand;
 use crate::resources::{is_felt, locks};
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::{Labels, metrics};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::tables::{POSTGRESQL, TableWrites};
+use holdup_signals::database::tables::{POSTGRESQL, TableWrites};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -68,9 +69,9 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let Some(holder) = holder else {
         return Err(Missing::new("the session with the oldest snapshot", POSTGRESQL));
     };
-    let calm = case.calm().ok_or_else(|| Missing::calm(", for its dead rows to compare with"))?;
+    let baseline = case.baseline().ok_or_else(|| Missing::baseline(", for its dead rows to compare with"))?;
     let tables = view.table_writes()?;
-    let Some((table, more)) = most_kept(&tables, &calm.table_writes()?) else {
+    let Some((table, more)) = most_kept(&tables, &baseline.table_writes()?) else {
         let fullest = tables.iter().max_by(|a, b| a.dead.unwrap_or(0.0).total_cmp(&b.dead.unwrap_or(0.0)));
         let told = fullest.map(|table| dead_rows(&view, table, None));
         return Ok(Outcome::Cleared(told.into_iter().collect()));

@@ -7,11 +7,11 @@ use holdup_recording::{Labels, metrics};
 
 use super::super::bytes;
 use super::{CREATED, ENABLE};
-use holdup_signals::change::cut;
-use holdup_signals::change::database::{Home, Server};
-use holdup_signals::change::host::Place;
-use holdup_signals::change::parameters::Engine;
-use holdup_signals::evidence::{Evidence, Fix};
+use crate::change::database::{Home, Server};
+use crate::change::host::Place;
+use crate::change::parameters::Engine;
+use crate::change::{Fix, cut};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Mount, View};
 
 /// As many tmpdirs are enough to spread the lock.

@@ -1,10 +1,9 @@
 //! Threads that remove files from a directory, and sessions that say what they do.
 
-use holdup_signals::disk_waits::Wait;
+use holdup_signals::host::disk_waits::Wait;
 
-use crate::instant::Signs;
 use crate::instant::facts::Facts;
-use crate::instant::{SOME, is_removal};
+use crate::instant::{SOME, Signs, is_removal};
 use crate::strength::{FAIR, STRONG};
 
 /// Files that come and go by the hundred are temporary. They are slow to remove because of the

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::change::Fix;
 use holdup_recording::metrics;
 use holdup_recording::rows::Session;
 use holdup_signals::View;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 use crate::case::Case;
 use crate::causes::parts::cpu_work;
@@ -30,7 +31,8 @@ const TIMES: f64 = 3.0;
 pub(super) fn judge(case: &Case<'_>, others: &Others) -> Option<Outcome> {
     let view = case.slow();
     let now = view.counter(WRITTEN, &[], ENABLE).ok()?;
-    let before = case.calm().and_then(|calm| calm.counter(WRITTEN, &[], ENABLE).ok()).map_or(0.0, |c| c.rate());
+    let before =
+        case.baseline().and_then(|baseline| baseline.counter(WRITTEN, &[], ENABLE).ok()).map_or(0.0, |c| c.rate());
     let (is, was) = (bytes_per_second(now.rate()), bytes_per_second(before));
     let text = format!("the server wrote {is} to temporary files, {was} in the baseline window");
     let written = now.evidence(is, was, text);
@@ -71,7 +73,7 @@ fn by_disk(case: &Case<'_>, rate: f64) -> Option<(f64, Evidence)> {
     }
     let slow = case.slow().window;
     let text = format!("that is up to {}; a request waits {} for it", share_text(&demand, share), ms(waited));
-    let unit = holdup_signals::throttle::Unit::Bytes;
+    let unit = holdup_signals::host::throttle::Unit::Bytes;
     Some((explains_ms, demand.flow.evidence(unit, slow, ms(explains_ms), "a small part of the delay".into(), text)))
 }
 

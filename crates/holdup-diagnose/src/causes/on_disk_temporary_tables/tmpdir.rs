@@ -1,8 +1,8 @@
 //! Threads asleep in tmpdir: how many, and how that is known.
 
 use holdup_recording::metrics;
-use holdup_signals::disk_waits::{Wait, wait_of};
 use holdup_signals::evidence::Evidence;
+use holdup_signals::host::disk_waits::{Wait, wait_of};
 use holdup_signals::{Asleep, Missing, Mount, Place, View};
 
 use super::{ENABLE, advice};

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::change::Fix;
 use holdup_recording::metrics;
 use holdup_recording::rows::Session;
-use holdup_signals::evidence::Fix;
 use holdup_signals::{Counter, DigestUse};
 
 use super::{CREATED, ENABLE};
@@ -31,8 +31,8 @@ const WRITES: f64 = 0.2;
 /// Judges the CPU work of statements that make tables on disk; none unless it began with the episode
 /// and is most of what fills the CPUs.
 pub(super) fn judge(case: &Case<'_>, others: &Others) -> Option<Outcome> {
-    let (view, calm) = (case.slow(), case.calm()?);
-    let [now, before] = [&view, &calm].map(|view| view.counter(CREATED, &[], ENABLE).ok());
+    let (view, baseline) = (case.slow(), case.baseline()?);
+    let [now, before] = [&view, &baseline].map(|view| view.counter(CREATED, &[], ENABLE).ok());
     let (now, before) = (now?, before?);
     let band = |of: &Counter| Band::of_count(of.rate(), of.delta).read(of.reads);
     let (change, before) = (band(&now).since(band(&before)), before.rate());
@@ -89,7 +89,8 @@ mod tests {
     /// 50 requests a second, slow from 12 s on, when two sessions group by a text all the time and the CPUs are full. They write
     /// `written` rows a second to tables on disk, and examine 20,000.
     fn made(written: f64) -> SyntheticRecording {
-        let since = |calm: f64, slow: f64| move |s: i64| calm * s.min(12) as f64 + slow * (s - 12).max(0) as f64;
+        let since =
+            |baseline: f64, slow: f64| move |s: i64| baseline * s.min(12) as f64 + slow * (s - 12).max(0) as f64;
         let cpu = |mode| [("cpu_mode", mode)];
         let row = |s: i64, id: i64| Session {
             observed_at: s * 1_000_000_000,

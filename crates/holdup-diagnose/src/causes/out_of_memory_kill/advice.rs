@@ -1,10 +1,9 @@
 //! What to do about a limit on memory that killed a process: a higher one, or less memory.
 
 use super::{Limit, MIB};
+use crate::change::host::Place;
+use crate::change::{Bounds, Direction, Fix, SettingChange, Unit, host};
 use holdup_signals::View;
-use holdup_signals::change::host::Place;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit, host};
-use holdup_signals::evidence::Fix;
 
 /// How much more than its peak a limit should allow, as a factor.
 const ROOM: f64 = 1.5;

@@ -4,7 +4,7 @@
 use holdup_recording::rows::Event;
 use holdup_recording::{Labels, metrics};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Counter, Missing, View, Window, processes};
+use holdup_signals::{Counter, Missing, View, Window, host::processes};
 
 use super::{HOST, SERVICE};
 

@@ -15,7 +15,7 @@ use crate::next_command::NextCommand;
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Missing, View, Window, processes};
+use holdup_signals::{Missing, View, Window, host::processes};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::NamedByKubernetes],

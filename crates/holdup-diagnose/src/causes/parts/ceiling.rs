@@ -8,9 +8,8 @@ use self::level::level_evidence;
 use self::sizing::restart;
 pub(crate) use self::sizing::{raise, sizing};
 use crate::case::Case;
-use crate::causes::Role;
 use crate::causes::parts::cloud;
-use crate::causes::{CauseFinding, Outcome, ms, thousands};
+use crate::causes::{CauseFinding, Outcome, Role, ms, thousands};
 use crate::resources::is_too_small;
 use crate::resources::volume::level::{AtCeiling, CLOUD, at_ceiling, documented, rate, waited_ms};
 use crate::resources::volume::stated::stated;
@@ -18,10 +17,10 @@ use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
 use holdup_recording::{Labels, metrics};
 use holdup_signals::Missing;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::flows::{Flow, FlowSource};
-use holdup_signals::limits::{BY_PERCENTAGES, Documented, KnownLimits, Place};
-use holdup_signals::plateau::{Ceiling, Demand};
-use holdup_signals::throttle::Unit;
+use holdup_signals::host::flows::{Flow, FlowSource};
+use holdup_signals::host::limits::{BY_PERCENTAGES, Documented, KnownLimits, Place};
+use holdup_signals::host::throttle::Unit;
+use holdup_signals::time::plateau::{Ceiling, Demand};
 
 /// The outcome if disks were recorded and none did any I/O.
 pub(crate) fn no_disk_was_asked(case: &Case<'_>) -> Option<Outcome> {

@@ -2,12 +2,12 @@
 
 use holdup_recording::metrics;
 use holdup_signals::View;
-use holdup_signals::throttle::{Throttle, Unit};
+use holdup_signals::host::throttle::{Throttle, Unit};
 
-use holdup_signals::evidence::Fix;
+use crate::change::Fix;
 
-use holdup_signals::change::Steps;
-use holdup_signals::change::host::Place;
+use crate::change::Steps;
+use crate::change::host::Place;
 
 /// The limit that would also let through the operations that wait now.
 pub(crate) fn raise(view: &View<'_>, throttle: &Throttle) -> Fix {

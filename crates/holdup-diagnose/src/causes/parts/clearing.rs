@@ -2,7 +2,7 @@
 
 use holdup_recording::words::ms;
 use holdup_signals::Missing;
-use holdup_signals::throttle::Unit;
+use holdup_signals::host::throttle::Unit;
 use holdup_signals::yardstick::MATTERS;
 
 use crate::case::Case;

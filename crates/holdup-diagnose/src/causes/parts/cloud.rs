@@ -5,8 +5,8 @@
 use crate::cause::Cause;
 use holdup_recording::words::{bytes, bytes_per_second, percent, thousands};
 use holdup_recording::{Labels, metrics};
+use holdup_signals::client::latency::Origin;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::latency::Origin;
 
 use crate::case::Case;
 use crate::causes::Outcome;

@@ -1,11 +1,12 @@
 //! Work of database sessions that keeps CPUs busy, as a part of what requests wait for a CPU.
 
 use crate::cause::Cause;
+use holdup_recording::Labels;
 use holdup_recording::rows::Session;
 use holdup_recording::words::percent;
-use holdup_recording::{Labels, metrics};
+use holdup_signals::database::server_waits::{SessionWait, at};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::server_waits::{SessionWait, at};
+use holdup_signals::host::cpu::CpuTime;
 use holdup_signals::{Counter, View};
 
 use crate::case::Case;
@@ -32,13 +33,13 @@ pub(crate) struct CpuWork {
 /// episode and uses most of the CPU time in use since.
 pub(crate) fn of_sessions(case: &Case<'_>, others: &Others, is_theirs: impl Fn(&Session) -> bool) -> Option<CpuWork> {
     let Some(Ok(Outcome::Found(cpu))) = others.get(&Cause::CpuSaturated) else { return None };
-    let (slow, calm) = (case.slow(), case.calm()?);
-    let (now, before) = (running(&slow, &is_theirs)?, running(&calm, &is_theirs)?);
+    let (slow, baseline) = (case.slow(), case.baseline()?);
+    let (now, before) = (running(&slow, &is_theirs)?, running(&baseline, &is_theirs)?);
     let more = now.cpus - before.cpus;
     if more < A_CPU {
         return None;
     }
-    let (used, used_before) = (used(&slow)?, used(&calm)?);
+    let (used, used_before) = (used(&slow)?, used(&baseline)?);
     let share = (more / (used.0 - used_before.0).max(more)).min(1.0);
     let explains_ms = cpu.explains_ms * share;
     if share < MOST || !is_felt(case, explains_ms) {
@@ -82,8 +83,6 @@ const TEXT: usize = 90;
 
 /// CPUs in use on average.
 fn used(view: &View<'_>) -> Option<(f64, Counter)> {
-    let all = view.counter(metrics::host::CPU_TIME.name, &[], "").ok()?;
-    let mode = |mode| view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", mode)], "").map_or(0.0, |c| c.delta);
-    let used = (all.delta - mode("idle") - mode("iowait")).max(0.0);
-    Some((used / all.seconds.max(1e-9), all))
+    let CpuTime { time, seconds, .. } = CpuTime::measure(view).ok()?;
+    Some((seconds.used().max(0.0) / time.seconds.max(1e-9), time))
 }

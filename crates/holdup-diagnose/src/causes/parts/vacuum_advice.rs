@@ -4,11 +4,11 @@
 
 use super::identifier;
 use crate::causes::{bytes, thousands};
+use crate::change::Fix;
 use holdup_signals::View;
-use holdup_signals::autovacuum::VacuumThreshold;
-use holdup_signals::evidence::Fix;
-use holdup_signals::tables::{POSTGRESQL, TableWrites};
-use holdup_signals::vacuum::PAGE_BYTES;
+use holdup_signals::database::autovacuum::VacuumThreshold;
+use holdup_signals::database::tables::{POSTGRESQL, TableWrites};
+use holdup_signals::database::vacuum::PAGE_BYTES;
 
 /// The lifetime of a table's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What to do about a statement with another plan.
 
+use crate::change::Fix;
 use holdup_recording::plan::Node;
 use holdup_signals::DigestUse;
-use holdup_signals::evidence::Fix;
-use holdup_signals::plans::Parting;
+use holdup_signals::database::plans::Parting;
 
 use crate::causes::parts::identifier;
 

@@ -14,7 +14,7 @@ use crate::next_command;
 use crate::resources::slower::{self, Executed, Slowdown};
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG};
-use holdup_signals::plans::{Shape, misestimate, parting, shapes};
+use holdup_signals::database::plans::{Shape, misestimate, parting, shapes};
 use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -66,8 +66,8 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn from_plans(case: &Case<'_>, slower: &[Slowdown<'_>], all_ms: f64, completed: f64) -> Result<Outcome, Missing> {
     let slow = case.slow();
-    let calm = case.calm().ok_or_else(|| Missing::calm(", for its plans to compare with"))?;
-    let (theirs, former) = (slow.plans()?, calm.plans()?);
+    let baseline = case.baseline().ok_or_else(|| Missing::baseline(", for its plans to compare with"))?;
+    let (theirs, former) = (slow.plans()?, baseline.plans()?);
     let (mut known_ms, mut same_ms, mut same) = (0.0, 0.0, Vec::new());
     let mut statements = 0;
     for of in slower {
@@ -84,19 +84,19 @@ fn from_plans(case: &Case<'_>, slower: &[Slowdown<'_>], all_ms: f64, completed: 
             && is_felt(case, of.extra_ms)
             && statements::is_of_requests(case, &slow, of.now, completed)
         {
-            return Ok(Outcome::Found(found(of, (&calm, was), (&slow, is))));
+            return Ok(Outcome::Found(found(of, (&baseline, was), (&slow, is))));
         }
         if !changed {
             same_ms += of.extra_ms;
             same.push((of, is.clone(), count(now), count(then)));
         }
     }
-    if let Some((of, shape, in_slow, in_calm)) = same.first()
+    if let Some((of, shape, in_slow, in_baseline)) = same.first()
         && same_ms >= KNOWN * all_ms
     {
         let ratio = of.each_ms.1 / of.each_ms.0.max(1e-6);
         let text = format!(
-            "the same plan before and during (shape {}: {in_calm} plans in the baseline window, {in_slow} in the episode; {} statements with an unchanged plan, with {} of what \
+            "the same plan before and during (shape {}: {in_baseline} plans in the baseline window, {in_slow} in the episode; {} statements with an unchanged plan, with {} of what \
              statements take longer), and {ratio:.1} times the time: {} a call, {} before: {}",
             shape.plan.shape,
             same.len(),
@@ -115,7 +115,7 @@ fn from_plans(case: &Case<'_>, slower: &[Slowdown<'_>], all_ms: f64, completed: 
             slower.len(),
             percent((known_ms / all_ms.max(1e-9)).min(1.0))
         ),
-        holdup_signals::plans::PLANS,
+        holdup_signals::database::plans::PLANS,
     ))
 }
 
@@ -123,7 +123,11 @@ fn count(shapes: &[Shape<'_>]) -> usize {
     shapes.iter().map(|shape| shape.count).sum()
 }
 
-fn found(of: &Slowdown<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&View<'_>, &Shape<'_>)) -> CauseFinding {
+fn found(
+    of: &Slowdown<'_>,
+    (baseline, was): (&View<'_>, &Shape<'_>),
+    (slow, is): (&View<'_>, &Shape<'_>),
+) -> CauseFinding {
     let parting = parting(&was.tree, &is.tree);
     let differs = parting.map_or_else(|| "the trees differ only in details".to_owned(), |parting| parting.text());
     let estimate = parting.and_then(|parting| parting.after).map(rows).unwrap_or_default();
@@ -131,7 +135,7 @@ fn found(of: &Slowdown<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&
     let shape = |shape: &Shape<'_>| format!("shape {}", shape.plan.shape);
     let mut evidence = vec![
         slow.plan_evidence(is, shape(is), shape(was), text),
-        calm.plan_evidence(
+        baseline.plan_evidence(
             was,
             shape(was),
             "",

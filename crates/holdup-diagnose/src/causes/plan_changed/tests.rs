@@ -132,7 +132,7 @@ fn the_same_plan_of_a_few_does_not_clear_that_of_most() {
 fn without_a_fact_it_is_not_judged() {
     assert_eq!(load(100).explains(&DEFINITION), None, "no plans");
     let late: Vec<Plan> = dropped().into_iter().filter(|plan| plan.observed_at > 10 * S).collect();
-    assert_eq!(with(load(100), late).explains(&DEFINITION), None, "none from the calm stretch");
+    assert_eq!(with(load(100), late).explains(&DEFINITION), None, "none from the baseline window");
     let other: Vec<Plan> = dropped().into_iter().map(|plan| Plan { digest: "other".to_owned(), ..plan }).collect();
     assert_eq!(with(load(100), other).explains(&DEFINITION), None, "those of another statement");
     let kinds: Vec<Plan> = dropped()
@@ -141,6 +141,6 @@ fn without_a_fact_it_is_not_judged() {
         .collect();
     assert_eq!(with(load(100), kinds).explains(&DEFINITION), None, "kinds are not mixed");
     let always = SyntheticRecording::new(20).requests(50, 400).digest(TEXT, |s| (50 * s, 50 * 300 * s, 0, 50 * s, 0));
-    assert_eq!(with(always, dropped()).explains(&DEFINITION), None, "it was never calm");
+    assert_eq!(with(always, dropped()).explains(&DEFINITION), None, "it was never healthy");
     assert_eq!(with(load(100), dropped()).without_column("statements", "calls").explains(&DEFINITION), None);
 }

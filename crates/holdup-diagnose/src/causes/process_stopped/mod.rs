@@ -2,12 +2,13 @@
 
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, ms, percent};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command::NextCommand;
 use crate::resources::is_too_small;
 use crate::resources::stops::Stops;
 use crate::strength::CERTAIN;
 use holdup_signals::Missing;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 pub const DEFINITION: Definition =
     Definition { occurs: Occurs::Rarely, ..Definition::new(Cause::ProcessStopped, DOC, Judge::Alone(judge), &NEXT) };
@@ -42,10 +43,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         percent(stops.ratio),
         ms(stops.request_ms)
     );
-    let expected = format!("{} as in the baseline window", percent(stops.calm_ratio));
+    let expected = format!("{} as in the baseline window", percent(stops.baseline_ratio));
     let counted = stops.evidence(percent(stops.ratio), expected, text);
     // Nothing was stopped: however small the delay is, that is not its cause.
-    if stops.ratio <= stops.calm_ratio {
+    if stops.ratio <= stops.baseline_ratio {
         return Ok(Outcome::Cleared(vec![counted]));
     }
     if is_too_small(case, explains_ms)? {

@@ -1,10 +1,9 @@
 //! What to do about a readahead that is too large: the window that fits a useful read.
 
 use crate::causes::bytes;
-use holdup_signals::change::host::Place;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit};
-use holdup_signals::evidence::Fix;
-use holdup_signals::useful_reads::UsefulReads;
+use crate::change::host::Place;
+use crate::change::{Bounds, Direction, Fix, SettingChange, Unit};
+use holdup_signals::host::useful_reads::UsefulReads;
 use holdup_signals::{Disk, View};
 
 /// Bytes of the sectors that `blockdev --setra` counts.

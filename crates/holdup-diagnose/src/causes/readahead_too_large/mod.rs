@@ -15,10 +15,10 @@ use crate::resources::disk::{
 };
 use crate::resources::{is_too_small, share, volume};
 use crate::strength::{FAIR, STRONG, WEAK};
-use holdup_signals::disk_waits::{DiskWaits, Wait};
-use holdup_signals::disks::HOST;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::useful_reads::{UsefulReads, window_setting};
+use holdup_signals::host::disk_waits::{DiskWaits, Wait};
+use holdup_signals::host::disks::HOST;
+use holdup_signals::host::useful_reads::{UsefulReads, window_setting};
 use holdup_signals::{Counter, Disk, Missing, View};
 
 pub const DEFINITION: Definition = Definition {

@@ -2,9 +2,8 @@
 
 use holdup_recording::words::bytes;
 
-use crate::instant::OF_WINDOW;
-use crate::instant::Signs;
 use crate::instant::facts::{DiskWork, Facts};
+use crate::instant::{OF_WINDOW, Signs};
 use crate::resources::disk::{MAYBE_AMPLIFIED, WINDOWS_PER_FAULT};
 use crate::strength::{FAIR, STRONG};
 

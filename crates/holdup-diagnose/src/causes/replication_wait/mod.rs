@@ -1,5 +1,6 @@
 //! Writes to MongoDB's primary wait for its secondaries.
 
+use crate::change::Fix;
 use holdup_recording::metrics::{self, Metric};
 
 use super::{Cause, CauseFinding, Definition, Doc, Judge, MATTERS, Occurs, Outcome, Role, ms};
@@ -8,7 +9,7 @@ use crate::next_command::NextCommand;
 use crate::resources::is_too_small;
 use crate::resources::tickets::MONGODB;
 use crate::strength::{CERTAIN, NONE};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -51,7 +52,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut waits = Vec::new();
     for wait in &WAITS {
         let now = request_ms(case, &view, wait)?;
-        let before = case.calm().map_or(Ok(0.0), |calm| request_ms(case, &calm, wait))?;
+        let before = case.baseline().map_or(Ok(0.0), |baseline| request_ms(case, &baseline, wait))?;
         let (metric, _, what) = wait;
         let text = format!("a request waited {} {what}, {} in the baseline window", ms(now), ms(before));
         let piece = view.counter(metric.name, &[], MONGODB)?.evidence(ms(now), ms(before), text);

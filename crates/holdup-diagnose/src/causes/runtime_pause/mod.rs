@@ -6,16 +6,17 @@ use super::{
     ms,
 };
 use crate::case::Case;
+use crate::change::Fix;
 use crate::failures::UNCOUNTED;
 use crate::next_command::NextCommand;
 use crate::resources::runtime::{Holdup, RuntimePauses};
 use crate::resources::share;
 use crate::strength::{CERTAIN, STRONG};
 use holdup_signals::Missing;
-use holdup_signals::distribution::Distribution;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::latency::Origin;
-use holdup_signals::runtime::{ENABLE, Stop};
+use holdup_signals::app::runtime::{ENABLE, Stop};
+use holdup_signals::client::latency::Origin;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::time::distribution::Distribution;
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::InRuntimes,

@@ -6,11 +6,12 @@ use super::{
     Cause, CauseFinding, Contribution, Definition, Doc, Judge, Outcome, Role, Source::Of, ms, percent, thousands,
 };
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command;
 use crate::resources::is_felt;
 use crate::strength::{FAIR, STRONG, WEAK};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::mix::{Mix, Statement};
+use holdup_signals::database::mix::{Mix, Statement};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, Window};
 
 pub const DEFINITION: Definition = Definition {
@@ -56,16 +57,16 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
     if case.degradation.is_none() {
         return nothing_slow(case);
     }
-    let Some(calm) = case.calm() else {
-        return Err(Missing::calm(" to compare with"));
+    let Some(baseline) = case.baseline() else {
+        return Err(Missing::baseline(" to compare with"));
     };
     let view = case.slow();
     let mut inside = case.episodes().to_vec();
     if let Some(judged) = inside.iter_mut().find(|w| w.from == view.window.from) {
         *judged = view.window;
     }
-    let outside = if case.is_of_other(calm.window) { vec![calm.window] } else { case.outside() };
-    let mix = view.mix(&inside, &calm, &outside)?;
+    let outside = if case.is_of_other(baseline.window) { vec![baseline.window] } else { case.outside() };
+    let mix = view.mix(&inside, &baseline, &outside)?;
     let whole = mix.evidence(
         view.window,
         None,

@@ -6,14 +6,15 @@ mod tests;
 use super::parts::clearing;
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, Trait, percent};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command;
 use crate::resources::rows_read::{ENABLE, RowsRead};
 use crate::resources::slower::{self, Executed, Slowdown};
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG, Strength};
 use holdup_signals::Missing;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::plans::{Shape, shapes};
+use holdup_signals::database::plans::{Shape, shapes};
+use holdup_signals::evidence::Evidence;
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::Rarely,
@@ -133,8 +134,8 @@ impl Sign {
 /// Whether the statement's usual plan is the one of the baseline window: an error if it is another,
 /// none if plans of both times are not known.
 fn same_plan(case: &Case<'_>, of: &Slowdown<'_>) -> Option<Result<Evidence, ()>> {
-    let (slow, calm) = (case.slow(), case.calm()?);
-    let (theirs, former) = (slow.plans().ok()?, calm.plans().ok()?);
+    let (slow, baseline) = (case.slow(), case.baseline()?);
+    let (theirs, former) = (slow.plans().ok()?, baseline.plans().ok()?);
     let (now, then) = (shapes(&theirs, of.now), shapes(&former, of.now));
     let (is, was): (&Shape<'_>, &Shape<'_>) =
         now.iter().find_map(|(kind, now)| Some((now.first()?, then.get(kind)?.first()?)))?;

@@ -3,21 +3,21 @@
 
 mod signs;
 
+use super::Source::With;
 use super::parts::clearing;
 use super::{
-    Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Occurs, Outcome, Role, Source::With, Trait, ms,
-    percent, thousands,
+    Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Occurs, Outcome, Role, Trait, ms, percent, thousands,
 };
 use crate::case::Case;
+use crate::change::database::Server;
+use crate::change::parameters::{Engine, TABLE_OPEN_CACHE};
+use crate::change::{Direction, Fix};
 use crate::next_command::NextCommand;
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_recording::metrics::Metric;
-use holdup_signals::change::Direction;
-use holdup_signals::change::database::Server;
-use holdup_signals::change::parameters::{Engine, TABLE_OPEN_CACHE};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Busy, Counter, Gauge, Missing, View};
 
 pub const DEFINITION: Definition = Definition {

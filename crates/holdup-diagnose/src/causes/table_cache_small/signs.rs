@@ -1,8 +1,7 @@
 //! Sessions that open and close tables.
 
-use crate::instant::SOME;
-use crate::instant::Signs;
 use crate::instant::facts::Facts;
+use crate::instant::{SOME, Signs};
 use crate::strength::FAIR;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {

@@ -1,15 +1,15 @@
 //! What to do about a pool whose groups are held: how many groups and how long a stall this load
 //! asks for, and which statement holds the threads.
 
+use crate::change::Fix;
 use holdup_signals::View;
-use holdup_signals::evidence::Fix;
 
 use crate::case::Case;
 use crate::causes::{ms, thousands, timing};
+use crate::change::database::Server;
+use crate::change::parameters::{Engine, POOL_SIZE, POOL_STALL_LIMIT};
+use crate::change::{Direction, cut, host};
 use crate::resources::statements;
-use holdup_signals::change::database::Server;
-use holdup_signals::change::parameters::{Engine, POOL_SIZE, POOL_STALL_LIMIT};
-use holdup_signals::change::{Direction, cut, host};
 
 /// A statement that takes so many times the usual one holds its group up.
 const STALLED: f64 = 10.0;

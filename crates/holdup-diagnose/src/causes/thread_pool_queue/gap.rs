@@ -7,7 +7,7 @@ use holdup_recording::{Labels, metrics};
 use crate::case::Case;
 use crate::causes::{ms, thousands, timing};
 use crate::resources::statements;
-use holdup_signals::accounts::{self, Owner};
+use holdup_signals::app::accounts::{self, Owner};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Gauge, View};
 
@@ -94,7 +94,7 @@ pub(super) fn unread(view: &View<'_>, ports: &BTreeSet<String>) -> Option<Gauge>
 /// nothing bounds it. Zero on a single machine.
 pub(super) fn network_bound_ms(case: &Case<'_>) -> Option<f64> {
     let view = case.slow();
-    let ports = holdup_signals::ports::database_ports(&view);
+    let ports = holdup_signals::database::ports::database_ports(&view);
     let is_local = |address: &str| {
         let address = address.split_once("://").map_or(address, |(_, rest)| rest);
         let address = address.rsplit_once('@').map_or(address, |(_, rest)| rest);

@@ -10,18 +10,15 @@ mod tests;
 use holdup_recording::{Labels, metrics};
 
 use self::seen::QueueSources;
+use super::Source::{Of, With};
 use super::parts::clearing;
-use super::{
-    Cause, CauseFinding, Definition, Doc, Edge, Judge, Occurs, Outcome, Role, Source::Of, Source::With, Trait, ms,
-    percent, thousands,
-};
+use super::{Cause, CauseFinding, Definition, Doc, Edge, Judge, Occurs, Outcome, Role, Trait, ms, percent, thousands};
 use crate::case::Case;
 use crate::next_command::NextCommand;
-use crate::resources::is_too_small;
-use crate::resources::statements;
+use crate::resources::{is_too_small, statements};
 use crate::strength::FAIR;
+use holdup_signals::client::latency::Origin;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::latency::Origin;
 use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -128,15 +125,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 fn client_p99(case: &Case<'_>) -> Option<Evidence> {
-    let complaint = case.degradation.as_ref().filter(|_| case.origin == Origin::Client)?;
+    let symptom = case.degradation.as_ref().filter(|_| case.origin == Origin::Client)?;
     Some(Evidence::new(
         "requests",
         "done_at",
         Labels::none(),
-        complaint.slow,
-        ms(complaint.slow_p99_ms),
+        symptom.slow,
+        ms(symptom.slow_p99_ms),
         String::new(),
-        format!("the client's p99 was {}, from the intended start", ms(complaint.slow_p99_ms)),
+        format!("the client's p99 was {}, from the intended start", ms(symptom.slow_p99_ms)),
     ))
 }
 

@@ -3,9 +3,9 @@
 
 use holdup_recording::metrics;
 use holdup_signals::Gauge;
-use holdup_signals::accounts::Owner;
+use holdup_signals::app::accounts::Owner;
+use holdup_signals::database::ports::database_ports;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::ports::database_ports;
 
 use super::ENABLE;
 use super::gap::{self, Gap};

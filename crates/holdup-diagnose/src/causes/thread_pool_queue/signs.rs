@@ -1,8 +1,7 @@
 //! The queue by its own figures, sessions that say that they wait in it, or sessions that look idle.
 
-use crate::instant::Signs;
 use crate::instant::facts::Facts;
-use crate::instant::{MANY, SOME};
+use crate::instant::{MANY, SOME, Signs};
 use crate::strength::{CERTAIN, FAIR};
 
 /// Connections of a MySQL that look idle while hardly one works may wait for a thread of the pool.

@@ -6,7 +6,7 @@ use crate::causes::Outcome;
 use crate::testing::{Judged as _, SyntheticRecording};
 use crate::verdict::Answer;
 use holdup_recording::rows::Session;
-use holdup_signals::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
+use holdup_signals::app::accounts::testing::{ALL, Injected, NONE, ReportingSources, made};
 
 const QUEUE: Injected = Injected { admission: 250.0, ..NONE };
 const NO_TABLES: ReportingSources = ReportingSources { pool_tables: false, ..ALL };

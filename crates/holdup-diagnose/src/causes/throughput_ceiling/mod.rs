@@ -10,8 +10,8 @@ use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume::level::{at_ceiling, rate};
 use crate::resources::{is_felt, volume};
 use holdup_signals::Missing;
-use holdup_signals::flows::FlowSource;
-use holdup_signals::throttle::Unit;
+use holdup_signals::host::flows::FlowSource;
+use holdup_signals::host::throttle::Unit;
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskLimit, Trait::FullDisk, Trait::LongStatement, Trait::Queue],
@@ -48,7 +48,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
     let (flows, at) = at_ceiling(case, FlowSource::Host)?;
     let Some(at) = at.into_iter().find(|a| a.binding.unit == Unit::Bytes) else {
         let slow = view.window;
-        let queued = |f: &&holdup_signals::flows::Flow| f.queued(slow).unwrap_or(0.0);
+        let queued = |f: &&holdup_signals::host::flows::Flow| f.queued(slow).unwrap_or(0.0);
         let busiest = flows.iter().max_by(|a, b| queued(a).total_cmp(&queued(b)));
         let evidence = busiest.and_then(|flow| ceiling::other_unit(case, flow, Unit::Bytes));
         return Ok(Outcome::Cleared(evidence.into_iter().collect()));

@@ -1,8 +1,7 @@
 //! Most of PostgreSQL's sessions wait for the disk.
 
-use crate::instant::Signs;
 use crate::instant::facts::Facts;
-use crate::instant::{MOST, is_log_wait, is_read_wait};
+use crate::instant::{MOST, Signs, is_log_wait, is_read_wait};
 use crate::strength::FAIR;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {

@@ -230,7 +230,7 @@ fn the_incident_is_named_by_cloudwatch_alone() {
         };
     let diagnosis = figures(100.0).diagnose();
     assert_eq!((diagnosis.verdict, diagnosis.culprit), (Answer::Found, Some(DEFINITION.cause)), "{diagnosis:#?}");
-    assert!(diagnosis.complaint.unwrap().contains("by CloudWatch"));
+    assert!(diagnosis.symptom.unwrap().contains("by CloudWatch"));
     let quick = figures(15.0).diagnose();
     assert_eq!(quick.verdict, Answer::Undecided, "that a volume is quick clears nothing: {quick:#?}");
     assert!(quick.cleared.is_empty());

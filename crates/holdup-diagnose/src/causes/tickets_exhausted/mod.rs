@@ -2,17 +2,15 @@
 
 mod signs;
 
-use super::{
-    Cause, CauseFinding, Definition, Doc, Edge, Judge, Occurs, Outcome, Role, Source::Of, Source::With, Trait,
-};
+use super::Source::{Of, With};
+use super::{Cause, CauseFinding, Definition, Doc, Edge, Judge, Occurs, Outcome, Role, Trait};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command::NextCommand;
-use crate::resources::is_too_small;
-use crate::resources::tickets;
 use crate::resources::tickets::Tickets;
+use crate::resources::{is_too_small, tickets};
 use crate::strength::{CERTAIN, STRONG};
 use holdup_signals::Missing;
-use holdup_signals::evidence::Fix;
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::OnMongodb,

@@ -1,8 +1,7 @@
 //! Operations in the queue while no ticket is left.
 
-use crate::instant::Signs;
 use crate::instant::facts::Facts;
-use crate::instant::{MANY, SOME};
+use crate::instant::{MANY, SOME, Signs};
 use crate::strength::CERTAIN;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {

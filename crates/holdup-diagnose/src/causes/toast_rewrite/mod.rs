@@ -8,14 +8,15 @@ use super::{
     bytes, bytes_per_second, ms, percent, thousands,
 };
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command;
 use crate::resources::is_felt;
 use crate::resources::volume::demand::{demand, is_negligible, is_rewritten, rewritten_bytes, share_text};
 use crate::strength::{STRONG, WEAK};
 use holdup_recording::metrics;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::tables::{CHUNK_BYTES, Toast};
-use holdup_signals::written::{Change, changes, set_columns};
+use holdup_signals::database::tables::{CHUNK_BYTES, Toast};
+use holdup_signals::database::written::{Change, changes, set_columns};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{DigestUse, Missing, View};
 
 pub const DEFINITION: Definition = Definition {

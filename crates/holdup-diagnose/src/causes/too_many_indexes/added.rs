@@ -1,9 +1,10 @@
 //! The same where the indexes are new: they were added while requests became slow, and the
 //! statements that change the table take longer since.
 
+use crate::change::Fix;
 use holdup_recording::metrics;
 use holdup_signals::View;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
 
 use super::writes::writes_to;
 use crate::case::{Band, Case};
@@ -19,9 +20,9 @@ const ROSE: f64 = 1.2;
 /// longer.
 pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     let added = added(case)?;
-    let (slow, calm) = (case.slow(), case.calm()?);
+    let (slow, baseline) = (case.slow(), case.baseline()?);
     let now = written_ms(case, &slow, &added.table)?;
-    let before = written_ms(case, &calm, &added.table)?;
+    let before = written_ms(case, &baseline, &added.table)?;
     let explains_ms = (now - before).max(0.0);
     if !is_felt(case, explains_ms) {
         return None;
@@ -35,7 +36,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     let all = slow.executed(&["digest_text"]).ok()?;
     let most = all.iter().find(|of| writes_to(&of.text, &added.table))?;
     let slowed = slow.digest_evidence(most, "duration_ns", ms(now), ms(before), text);
-    let log = log_per_row(&slow, &calm);
+    let log = log_per_row(&slow, &baseline);
     Some(Outcome::Found(CauseFinding {
         explains_ms,
         evidence: [Some(added.evidence.clone()), Some(slowed), log].into_iter().flatten().collect(),
@@ -67,7 +68,7 @@ fn written_ms(case: &Case<'_>, view: &View<'_>, table: &str) -> Option<f64> {
 }
 
 /// Bytes of log per changed row, if they rose: each index adds its entry.
-fn log_per_row(slow: &View<'_>, calm: &View<'_>) -> Option<Evidence> {
+fn log_per_row(slow: &View<'_>, baseline: &View<'_>) -> Option<Evidence> {
     const LOG: [&str; 2] =
         [metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN.name, metrics::postgresql::WAL_POSITION_BYTES.name];
     let each = |view: &View<'_>, metric: &str| {
@@ -78,7 +79,7 @@ fn log_per_row(slow: &View<'_>, calm: &View<'_>) -> Option<Evidence> {
         (rows > 0.0).then_some((band, log))
     };
     LOG.iter().find_map(|metric| {
-        let ((is, log), (was, _)) = (each(slow, metric)?, each(calm, metric)?);
+        let ((is, log), (was, _)) = (each(slow, metric)?, each(baseline, metric)?);
         let (now, before) = (is.value, was.value);
         let text = format!("a changed row took {} of log, {} in the baseline window", bytes(now), bytes(before));
         is.since(was).rose(ROSE).then(|| log.evidence(bytes(now), bytes(before), text))

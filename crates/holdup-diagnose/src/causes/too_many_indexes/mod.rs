@@ -4,6 +4,7 @@ mod added;
 mod trace;
 mod writes;
 
+use crate::change::Fix;
 use holdup_recording::{Labels, metrics};
 
 use self::writes::writes;
@@ -17,8 +18,8 @@ use crate::case::Case;
 use crate::next_command::NextCommand;
 use crate::resources::is_felt;
 use crate::strength::{FAIR, WEAK};
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::tables::{POSTGRESQL, TableWrites};
+use holdup_signals::database::tables::{POSTGRESQL, TableWrites};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {

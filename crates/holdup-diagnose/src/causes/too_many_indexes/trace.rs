@@ -5,12 +5,12 @@
 //! weak signal: a state, not an event.
 
 use crate::trace::Pattern;
-use crate::trace::view::{Observation, View, all, any, group};
-use crate::trace::votes::Votes;
-use holdup_signals::counters::quantities::{
+use crate::trace::quantities::{
     CHANGED, CONNECTED, LOG, LOG_PER_CHANGE, PAGES_PER_CHANGE, REQUESTS_PER_CHANGE, REQUESTS_PER_COMMIT,
     SCANNED_PER_COMMIT,
 };
+use crate::trace::view::{Observation, View, all, any, group};
+use crate::trace::votes::Votes;
 
 pub const PATTERN: Pattern =
     Pattern { name: "too_many_indexes", title: "every change maintains too many indexes", fix: None, account };

@@ -1,8 +1,8 @@
 //! Statements that write a table.
 
+use holdup_signals::database::tables::TableWrites;
+use holdup_signals::database::written::{Change, bare, changed};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::tables::TableWrites;
-use holdup_signals::written::{Change, bare, changed};
 use holdup_signals::{Missing, View};
 
 use crate::case::Case;
@@ -17,7 +17,7 @@ pub(super) fn writes(case: &Case<'_>, table: &TableWrites) -> Result<(f64, Optio
         Ok(own.map(|of| of.seconds).fold(0.0, |sum, s| sum + s) / completed * 1e3)
     };
     let view = case.slow();
-    let before = case.calm().and_then(|calm| each(&calm).ok()).unwrap_or(0.0);
+    let before = case.baseline().and_then(|baseline| each(&baseline).ok()).unwrap_or(0.0);
     let now = each(&view)?;
     let all = view.executed(&["digest_text"])?;
     let most = all.iter().find(|of| writes_to(&of.text, &table.table)).map(|of| {

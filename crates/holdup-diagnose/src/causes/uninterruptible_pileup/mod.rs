@@ -5,11 +5,13 @@ use super::{
     Cause, CauseFinding, Definition, Doc, Edge, Judge, Outcome, Role, Source::Of, Source::With, Trait, ms, percent,
 };
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command::NextCommand;
 use crate::resources::is_too_small;
 use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::cpu::{CpuMode, CpuTime};
 use holdup_signals::{Asleep, Missing, Place, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -121,11 +123,8 @@ fn load(view: &View<'_>, asleep: &Asleep) -> Option<Evidence> {
 
 /// Share (0-1) of CPU time that was idle, and evidence of it.
 fn idle(view: &View<'_>) -> Option<(f64, Evidence)> {
-    let all = view.counter(metrics::host::CPU_TIME.name, &[], HOST).ok()?;
-    let of = |mode| view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", mode)], HOST);
-    let idle = of("idle").ok()?;
-    let waiting = of("iowait").map_or(0.0, |c| c.delta / all.delta.max(1e-9));
-    let ratio = idle.delta / all.delta.max(1e-9) + waiting;
+    let cpu = CpuTime::measure(view).ok()?;
+    let (idle, ratio, waiting) = (cpu.counter(CpuMode::Idle)?, cpu.unused_ratio()?, cpu.ratio(CpuMode::Iowait));
     let text =
         format!("{} of CPU time was idle, of which {} counted as waiting for I/O", percent(ratio), percent(waiting));
     Some((ratio, idle.evidence(percent(ratio), "little, if the load came from CPUs", text)))

@@ -2,6 +2,7 @@
 
 use super::{Cause, CauseFinding, Contribution, Definition, Doc, Judge, Occurs, Others, Outcome, Role, Source::Of, ms};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command::NextCommand;
 use crate::resources::connections::{ConnectionHold, NAMES};
 use crate::resources::is_too_small;
@@ -9,7 +10,6 @@ use crate::resources::own_waits::OwnWaits;
 use crate::resources::unowned::UnownedTime;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::Missing;
-use holdup_signals::evidence::Fix;
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::Rarely,

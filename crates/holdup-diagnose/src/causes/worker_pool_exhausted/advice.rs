@@ -3,10 +3,10 @@
 
 use crate::case::Case;
 use crate::causes::{Fix, bytes, ms, percent, thousands};
+use crate::change::{Bounds, Direction, SettingChange, Unit};
 use crate::resources::workers::{Pool, WorkerHold, processes, stretch};
 use holdup_recording::metrics;
 use holdup_signals::View;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit};
 
 /// Share (0-1) of time for which workers should be busy: the rest is for uneven arrivals.
 pub(super) const WELL_USED: f64 = 0.7;

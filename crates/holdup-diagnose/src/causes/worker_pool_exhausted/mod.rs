@@ -7,18 +7,15 @@ mod slots;
 mod tests;
 mod timed;
 
-use super::{
-    Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Outcome, Role, Source::AnyBehindApp, Source::Of,
-    Source::With, Trait, of_failures_in,
-};
+use super::Source::{AnyBehindApp, Of, With};
+use super::{Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Outcome, Role, Trait, of_failures_in};
 use crate::case::Case;
-use crate::failures;
-use crate::next_command;
 use crate::resources::share;
 use crate::resources::workers::{self, Pool, WorkerHold, stretch};
 use crate::strength::{AS_SYMPTOM, NONE, STRONG, Strength};
+use crate::{failures, next_command};
 use holdup_signals::Missing;
-use holdup_signals::latency::Origin;
+use holdup_signals::client::latency::Origin;
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::Pool, Trait::InFrontOfApp, Trait::Queue],

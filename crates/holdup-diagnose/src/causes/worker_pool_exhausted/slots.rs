@@ -3,9 +3,9 @@
 
 use crate::case::Case;
 use crate::causes::{Fix, ms};
+use crate::change::{Bounds, Direction, SettingChange, Steps, Unit};
 use crate::resources::workers::{Pool, WorkerHold, stretch};
-use holdup_signals::app_server::Workers;
-use holdup_signals::change::{Bounds, Direction, SettingChange, Steps, Unit};
+use holdup_signals::app::app_server::Workers;
 
 use super::advice::{MOST_WORKERS, WELL_USED};
 

@@ -16,21 +16,21 @@ struct Server {
     answering: f64,
     /// Answers that are awaited, of a neighbour and of the database.
     pending: (f64, f64),
-    /// Of the neighbour in the calm stretch, for two thirds of the time for which a worker is held then.
-    calm_pending: f64,
+    /// Of the neighbour in the baseline window, for two thirds of the time for which a worker is held then.
+    baseline_pending: f64,
     /// CPUs that its processes use.
     cpus: f64,
 }
 
 /// Busy workers, 45 connections in front of them, and a neighbour that takes as long as ever.
 const EXHAUSTED: Server =
-    Server { busy: 10.0, waiting: 45.0, answering: 10.0, pending: (6.0, 2.0), calm_pending: 6.0, cpus: 0.8 };
+    Server { busy: 10.0, waiting: 45.0, answering: 10.0, pending: (6.0, 2.0), baseline_pending: 6.0, cpus: 0.8 };
 
 const SECONDS: i64 = 24;
 const SLOW_FROM: i64 = 12;
 
 fn server(of: Server) -> SyntheticRecording {
-    let then = move |calm: f64, slow: f64| move |second: i64| if second < SLOW_FROM { calm } else { slow };
+    let then = move |baseline: f64, slow: f64| move |second: i64| if second < SLOW_FROM { baseline } else { slow };
     let peer = |port: &'static str| [("peer_port", port), ("peer", "10.0.0.5")];
     let worker = [("pid", "7"), ("role", "worker")];
     SyntheticRecording::new(SECONDS)
@@ -49,12 +49,12 @@ fn server(of: Server) -> SyntheticRecording {
         .counted(SERVER, "tcp_accept_queue_length", &PORT, then(0.0, of.waiting))
         .gauge(SERVER, "tcp_accept_queue_limit", &PORT, 64.0)
         .gauge(SERVER, "tcp_listen_overflows_total", &[], 7.0)
-        .counted(SERVER, "server_answering_connections", &worker, then(1.5 * of.calm_pending, of.answering))
-        .counted(SERVER, "server_accepted_connections", &worker, then(1.5 * of.calm_pending, of.answering))
+        .counted(SERVER, "server_answering_connections", &worker, then(1.5 * of.baseline_pending, of.answering))
+        .counted(SERVER, "server_accepted_connections", &worker, then(1.5 * of.baseline_pending, of.answering))
         .gauge(SERVER, "server_memory_usage_bytes", &worker, 100e6)
         .gauge(SERVER, "server_threads", &[("pid", "7"), ("state", "S")], 12.0)
         .counter(SERVER, "server_thread_cpu_time_seconds_total", &[("pid", "7"), ("cpu_mode", "user")], of.cpus)
-        .counted(SERVER, "server_outgoing_pending_connections", &peer("9300"), then(of.calm_pending, of.pending.0))
+        .counted(SERVER, "server_outgoing_pending_connections", &peer("9300"), then(of.baseline_pending, of.pending.0))
         .counted(SERVER, "server_outgoing_pending_connections", &peer("5432"), then(of.pending.1, of.pending.1))
         .gauge(SERVER, "server_outgoing_connections", &peer("9300"), 10.0)
         .setting("postgresql://db", "max_connections", "100")
@@ -159,7 +159,7 @@ fn fibres_are_not_judged_without_the_measurement_that_would_split_them() {
 #[test]
 fn a_slow_neighbour_holds_workers_and_is_the_root() {
     // It takes 85 ms instead of 20.
-    let slow = server(Server { pending: (8.5, 0.5), calm_pending: 2.0, ..EXHAUSTED });
+    let slow = server(Server { pending: (8.5, 0.5), baseline_pending: 2.0, ..EXHAUSTED });
     let diagnosis = slow.diagnose();
     assert_eq!(diagnosis.culprit, Some(Cause::DownstreamSlow), "{:#?}", diagnosis.findings);
     let pool = diagnosis.findings.iter().find(|f| f.cause == DEFINITION.cause).unwrap();
@@ -169,7 +169,7 @@ fn a_slow_neighbour_holds_workers_and_is_the_root() {
 #[test]
 fn a_quota_that_stops_workers_is_the_root() {
     let throttled = |share: f64| {
-        server(Server { pending: (3.0, 0.5), calm_pending: 2.0, cpus: 0.15, ..EXHAUSTED })
+        server(Server { pending: (3.0, 0.5), baseline_pending: 2.0, cpus: 0.15, ..EXHAUSTED })
             .setting(SERVER, "cgroup.cpu_quota_us_per_period_us", "20000 100000")
             .counter(SERVER, "cgroup_cpu_periods_total", &[], 10.0)
             .counter(SERVER, "cgroup_cpu_throttled_periods_total", &[], 10.0 * share)

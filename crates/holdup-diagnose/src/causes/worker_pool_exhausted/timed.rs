@@ -16,9 +16,9 @@ const PROVEN: f64 = 0.5;
 pub(super) fn evidence(pool: &Pool) -> Vec<Evidence> {
     let Some(timing) = &pool.timing else { return Vec::new() };
     let before = pool
-        .calm_timing
+        .baseline_timing
         .as_ref()
-        .map_or_else(String::new, |calm| format!(", {} in the baseline window", ms(calm.before_ms)));
+        .map_or_else(String::new, |baseline| format!(", {} in the baseline window", ms(baseline.before_ms)));
     let text = format!(
         "clients waited {} beyond the app's own timing of a request{before}: its workers had {:.1} requests at a time",
         ms(timing.before_ms),
@@ -73,7 +73,7 @@ pub(super) fn against_baseline(
         );
         return Some(Evidence { observed: ms(held.ms), ..pointer.saying(ms(before), text) });
     }
-    let before = held.calm_ms.filter(|_| held.is_as_before())?;
+    let before = held.baseline_ms.filter(|_| held.is_as_before())?;
     let text = format!(
         "a request held a worker for {}, about as long as in the baseline window ({}): there are too few workers for the load",
         ms(held.ms),
@@ -185,7 +185,7 @@ mod tests {
     /// It accepts 50 requests and works on ten: what it accepts is not what its workers take.
     #[test]
     fn requests_that_are_accepted_and_not_in_work_wait_for_a_worker() {
-        let (calm, others_wait) = (|s: i64| s < SLOW_FROM, |s: i64| s % 5 < 2);
+        let (baseline, others_wait) = (|s: i64| s < SLOW_FROM, |s: i64| s % 5 < 2);
         let accepting = |held_ms: f64| {
             made(held_ms, 50.0)
                 .without("tcp_accept_queue_length")
@@ -194,7 +194,7 @@ mod tests {
                     f64::from(u8::from(others_wait(s)))
                 })
                 .counted(SERVER, "server_answering_connections", &[("pid", "7")], move |s| match () {
-                    () if calm(s) => 2.0,
+                    () if baseline(s) => 2.0,
                     () if others_wait(s) => 70.0,
                     () => 40.0,
                 })

@@ -1,13 +1,12 @@
 //! What to do about a cache that is too small: more memory for the server or its cgroup.
 
 use crate::causes::bytes;
+use crate::change::database::Server;
+use crate::change::host::Place;
+use crate::change::parameters::{BUFFER_POOL, Engine};
+use crate::change::{Bounds, Direction, Fix, SettingChange, Unit, host};
 use holdup_recording::metrics;
-use holdup_signals::change::database::Server;
-use holdup_signals::change::host::Place;
-use holdup_signals::change::parameters::{BUFFER_POOL, Engine};
-use holdup_signals::change::{Bounds, Direction, SettingChange, Unit, host};
-use holdup_signals::evidence::Fix;
-use holdup_signals::memory::{HOST, Memory};
+use holdup_signals::host::memory::{HOST, Memory};
 use holdup_signals::{Disk, View};
 
 /// Room for everything on the file system of `disk` if its size is known: all of it then stays.

@@ -80,7 +80,7 @@ pub(super) fn cache(
 /// Evidence that the buffer pool is smaller than in the baseline window; none if it is not.
 fn shrunk(case: &Case<'_>, total: &Gauge, page: f64) -> Option<Evidence> {
     let metric = metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_TOTAL.name;
-    let before = case.calm()?.gauge(metric, &[], SERVER).ok()?.mean * page;
+    let before = case.baseline()?.gauge(metric, &[], SERVER).ok()?.mean * page;
     let now = total.mean * page;
     let text = format!("the buffer pool has {}, and had {} in the baseline window", bytes(now), bytes(before));
     (now < SHRUNK * before).then(|| total.evidence(bytes(now), bytes(before), text))

@@ -9,14 +9,15 @@ mod wired_tiger;
 
 use super::{Cause, CauseFinding, Definition, Doc, Judge, MATTERS, Outcome, Role, Trait, bytes, ms, percent};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command;
 use crate::resources::disk::{is_oversized, read_device, what_it_does};
 use crate::resources::{is_felt, volume};
 use crate::strength::{FAIR, STRONG, Strength};
 use holdup_recording::metrics;
-use holdup_signals::disk_waits::DiskWaits;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::memory::{HOST, Memory, PAGE_BYTES};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::disk_waits::DiskWaits;
+use holdup_signals::host::memory::{HOST, Memory, PAGE_BYTES};
 use holdup_signals::{Disk, Missing, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -187,7 +188,7 @@ fn less_data() -> Fix {
 mod tests {
     use super::*;
     use crate::testing::{Judged as _, SyntheticRecording};
-    use holdup_signals::memory::LIMIT;
+    use holdup_signals::host::memory::LIMIT;
 
     const FAULT: &str = "folio_wait_bit_common < filemap_fault < __do_fault < exc_page_fault";
 

@@ -3,11 +3,11 @@
 //! requests'.
 
 use super::{FullCache, READS_A_REQUEST, bytes, less_data, percent};
+use crate::change::Fix;
 use crate::strength::FAIR;
 use holdup_recording::metrics;
-use holdup_signals::evidence::Fix;
-use holdup_signals::memory_setting::bytes_of;
-use holdup_signals::vacuum::PAGE_BYTES;
+use holdup_signals::database::memory_setting::bytes_of;
+use holdup_signals::database::vacuum::PAGE_BYTES;
 use holdup_signals::{Disk, Missing, View};
 
 const SERVER: &str = "--watch postgresql://USER@HOST:PORT";
@@ -122,7 +122,7 @@ mod tests {
             .gauge("pid:7", "cgroup_memory_usage_bytes", &[], 99e6)
             .gauge("host", "system_memory_total_bytes", &[], 8e9)
             .gauge("host", "system_memory_usage_bytes", &[("state", "free")], 4e9)
-            .setting("pid:7", holdup_signals::memory::LIMIT, "100000000")
+            .setting("pid:7", holdup_signals::host::memory::LIMIT, "100000000")
             .setting("pid:7", "cgroup.path", "/db")
             .setting("host", "block.vda.read_ahead_kb", "8")
     }

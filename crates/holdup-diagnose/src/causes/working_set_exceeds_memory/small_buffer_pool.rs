@@ -4,9 +4,9 @@
 //! pages have to be read.
 
 use crate::trace::Pattern;
+use crate::trace::quantities::{MISS_RATIO, POOL};
 use crate::trace::view::View;
 use crate::trace::votes::Votes;
-use holdup_signals::counters::quantities::{MISS_RATIO, POOL};
 
 pub const PATTERN: Pattern = Pattern {
     name: "small_buffer_pool",

@@ -2,10 +2,10 @@
 //! a page that is not in it is read from a file, and from the disk if the kernel does not have it either.
 
 use super::{FullCache, READS_A_REQUEST, bytes, less_data, percent};
+use crate::change::Fix;
 use crate::resources::tickets::MONGODB;
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics::mongodb as metric;
-use holdup_signals::evidence::Fix;
 use holdup_signals::{Disk, Missing, View};
 
 /// From this share (0-1) in use the engine evicts pages all the time (eviction_target is 80 %).

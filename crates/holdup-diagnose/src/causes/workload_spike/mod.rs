@@ -3,6 +3,7 @@
 mod rise;
 mod trace;
 
+use crate::change::Fix;
 use holdup_recording::{Labels, metrics};
 
 use self::rise::{Rise, SPIKE_FACTOR, arrivals};
@@ -11,7 +12,8 @@ use crate::case::{Band, Case};
 use crate::next_command::NextCommand;
 use crate::resources::cpu;
 use crate::strength::{STRONG, WEAK};
-use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::cpu::CpuTime;
 use holdup_signals::{Counter, Missing, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -67,8 +69,8 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     if case.recording.manifest.load.is_some() {
         return scheduled(case, others);
     }
-    let calm = case.calm().ok_or_else(|| Missing::calm(" to compare with"))?;
-    let rise = arrivals(&case.slow(), &calm)?;
+    let baseline = case.baseline().ok_or_else(|| Missing::baseline(" to compare with"))?;
+    let rise = arrivals(&case.slow(), &baseline)?;
     if rise.is_excluded() {
         return Ok(Outcome::Cleared(vec![rise.evidence]));
     }
@@ -85,10 +87,11 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
 /// use no more of it than before. Others may send more beside it.
 fn scheduled(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     // Without what is still answered after the load has ended.
-    let slow = case.degradation.as_ref().map_or(case.slow().window, |complaint| complaint.slow);
+    let slow = case.degradation.as_ref().map_or(case.slow().window, |symptom| symptom.slow);
     let now = case.due_per_second(slow)?;
-    let calm = case.calm();
-    let before = calm.and_then(|calm| Some((case.due_per_second(calm.window).ok()?, calm.window.seconds())));
+    let baseline = case.baseline();
+    let before =
+        baseline.and_then(|baseline| Some((case.due_per_second(baseline.window).ok()?, baseline.window.seconds())));
     let due = |expected: String, text: String| {
         Evidence::new("requests", "intended_at", Labels::none(), slow, format!("{now:.0}/s"), expected, text)
     };
@@ -99,8 +102,9 @@ fn scheduled(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         Rise::new(band(now, slow.seconds()), band(before, seconds), due(format!("{before:.0}/s"), text), STRONG)
     });
     let own_factor = own.as_ref().map_or(1.0, Rise::factor);
-    let beside = calm.filter(|_| !is_searched && own_factor < SPIKE_FACTOR);
-    let beside = beside.and_then(|calm| arrivals(&case.view(slow), &calm).ok()).filter(|rise| rise.weight > WEAK);
+    let beside = baseline.filter(|_| !is_searched && own_factor < SPIKE_FACTOR);
+    let beside =
+        beside.and_then(|baseline| arrivals(&case.view(slow), &baseline).ok()).filter(|rise| rise.weight > WEAK);
     if let Some(rise) = own.filter(Rise::is_clear)
         && let Some(work) = ran_out(case, others)?
     {
@@ -120,7 +124,7 @@ fn scheduled(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
 /// If none is known to have run out and CPUs or disks could not be judged, or if the use per
 /// request is unknown.
 fn ran_out(case: &Case<'_>, others: &Others) -> Result<Option<Evidence>, Missing> {
-    let (slow, Some(calm)) = (case.slow(), case.calm()) else { return Ok(None) };
+    let (slow, Some(baseline)) = (case.slow(), case.baseline()) else { return Ok(None) };
     let mut untold = None;
     for (cause, metric, what) in RESOURCES {
         match others.get(&cause) {
@@ -136,7 +140,7 @@ fn ran_out(case: &Case<'_>, others: &Others) -> Result<Option<Evidence>, Missing
             let used = view.counter(metric, &[], "--watch host, and pid:N for the app and the database")?;
             Ok((used.delta / case.completed_in(view.window)?.max(1.0), used))
         };
-        let ((now, used), (before, _)) = (each(&slow)?, each(&calm)?);
+        let ((now, used), (before, _)) = (each(&slow)?, each(&baseline)?);
         if now > SAME_WORK * before || !is_services_own(cause, &slow, used.delta) {
             continue;
         }
@@ -154,20 +158,20 @@ fn says_same(used: &Counter, ratio: f64, what: &str) -> Evidence {
 /// The same, or a number of workers, connections or threads that ran out: for a load of others. The
 /// rate of a load by holdup is a question, and what is too few for it is the answer.
 fn ran_out_of_any(case: &Case<'_>, others: &Others) -> Option<Evidence> {
-    let in_number = || same_work(case, others, &case.slow(), &case.calm()?);
+    let in_number = || same_work(case, others, &case.slow(), &case.baseline()?);
     ran_out(case, others).ok().flatten().or_else(in_number)
 }
 
 /// The same for workers, connections or threads that ran out: a request uses no more CPU time than
 /// before, so nothing became dearer.
-fn same_work(case: &Case<'_>, others: &Others, slow: &View<'_>, calm: &View<'_>) -> Option<Evidence> {
+fn same_work(case: &Case<'_>, others: &Others, slow: &View<'_>, baseline: &View<'_>) -> Option<Evidence> {
     let is_out = |cause: &&Cause| matches!(others.get(cause), Some(Ok(Outcome::Found(_))));
     POOLS.iter().find(is_out)?;
     let each = |view: &View<'_>| -> Option<(f64, Counter)> {
         let used = view.counter(metrics::process::CPU_TIME.name, &[], "").ok()?;
         Some((used.delta / case.completed_in(view.window).ok()?.max(1.0), used))
     };
-    let ((now, used), (before, _)) = (each(slow)?, each(calm)?);
+    let ((now, used), (before, _)) = (each(slow)?, each(baseline)?);
     let ratio = now / before.max(f64::MIN_POSITIVE);
     (ratio <= SAME_WORK).then(|| says_same(&used, ratio, "CPU time"))
 }
@@ -236,7 +240,7 @@ mod tests {
             .each_request(move |n, r| {
                 if r.intended_at < ROSE * s {
                     r.done_at = r.intended_at + 30_000_000;
-                    // Of the calm stretch a quarter is left below.
+                    // Of the baseline window a quarter is left below.
                     r.phase = if n % 4 == 0 { "load".into() } else { "none".into() };
                 }
             })

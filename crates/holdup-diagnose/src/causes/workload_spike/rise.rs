@@ -1,9 +1,9 @@
 //! By how much a rate rose: of requests or statements, with what chance may add.
 
 use holdup_recording::metrics;
+use holdup_signals::client::latency::TRANSACTIONS;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::latency::TRANSACTIONS;
-use holdup_signals::{Counter, Missing, View, timing};
+use holdup_signals::{Counter, Missing, View, app::timing};
 
 use crate::case::{Band, Change};
 use crate::strength::{FAIR, Strength, WEAK};
@@ -43,20 +43,20 @@ impl Rise {
     }
 
     /// Requests that the app served, of all clients.
-    fn by_app(slow: &View<'_>, calm: &View<'_>) -> Result<Self, Missing> {
+    fn by_app(slow: &View<'_>, baseline: &View<'_>) -> Result<Self, Missing> {
         let metric = format!("{}_count", timing::HTTP_SERVER);
-        Self::by_counter(slow, calm, &metric, "requests/s", FAIR)
+        Self::by_counter(slow, baseline, &metric, "requests/s", FAIR)
     }
 
     fn by_counter(
         slow: &View<'_>,
-        calm: &View<'_>,
+        baseline: &View<'_>,
         metric: &str,
         unit: &str,
         weight: Strength,
     ) -> Result<Self, Missing> {
         let of = |view: &View<'_>| view.counter(metric, &[], timing::APP_METRICS);
-        let (now, before) = (of(slow)?, of(calm)?);
+        let (now, before) = (of(slow)?, of(baseline)?);
         let text = format!("{:.0} {unit}, against {:.0} in the baseline window", now.rate(), before.rate());
         let evidence = now.evidence(format!("{:.0}/s", now.rate()), format!("{:.0}/s", before.rate()), text);
         let band = |of: &Counter| Band::of_count(of.rate(), of.delta).read(of.reads);
@@ -65,8 +65,8 @@ impl Rise {
 
     /// Statements: by how much three quarters of those that ran before run more often. A request that
     /// reads row by row, or another mix, raises the rate of some statements only.
-    fn by_statements(slow: &View<'_>, calm: &View<'_>) -> Result<Self, Missing> {
-        let mix = slow.mix(&[slow.window], calm, &[calm.window])?;
+    fn by_statements(slow: &View<'_>, baseline: &View<'_>) -> Result<Self, Missing> {
+        let mix = slow.mix(&[slow.window], baseline, &[baseline.window])?;
         let mut ratios: Vec<(f64, f64)> = mix
             .statements
             .iter()
@@ -96,10 +96,10 @@ impl Rise {
 }
 
 /// Who sends what is best known by the app; the database counts statements of everybody.
-pub(super) fn arrivals(slow: &View<'_>, calm: &View<'_>) -> Result<Rise, Missing> {
-    Rise::by_app(slow, calm).or_else(|_| Rise::by_statements(slow, calm)).or_else(|_| {
+pub(super) fn arrivals(slow: &View<'_>, baseline: &View<'_>) -> Result<Rise, Missing> {
+    Rise::by_app(slow, baseline).or_else(|_| Rise::by_statements(slow, baseline)).or_else(|_| {
         // A count of all statements does not tell whether they are the same.
-        let all = |metric: &str| Rise::by_counter(slow, calm, metric, "statements/s", WEAK);
+        let all = |metric: &str| Rise::by_counter(slow, baseline, metric, "statements/s", WEAK);
         all(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name).or_else(|_| all(TRANSACTIONS))
     })
 }

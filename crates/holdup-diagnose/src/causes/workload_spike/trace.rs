@@ -7,12 +7,12 @@
 //! is asked of it; if it does not, its sessions rose because each takes longer, or because clients
 //! open connections while they wait.
 
+use crate::trace::quantities::{
+    COMMITS, CONNECTED, CPU_PER_COMMIT, KEYED_PER_COMMIT, LOG_PER_COMMIT, REQUESTS_PER_COMMIT, RUNNING, SERVER_CPU,
+};
 use crate::trace::view::{Observation, View, all, any, group};
 use crate::trace::votes::Votes;
 use crate::trace::{Pattern, lighter, piled_up_at_rows};
-use holdup_signals::counters::quantities::{
-    COMMITS, CONNECTED, CPU_PER_COMMIT, KEYED_PER_COMMIT, LOG_PER_COMMIT, REQUESTS_PER_COMMIT, RUNNING, SERVER_CPU,
-};
 
 pub const PATTERN: Pattern =
     Pattern { name: "workload_spike", title: "more clients ask for more of the same", fix: None, account };

@@ -8,10 +8,10 @@ mod oracle;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::change::Fix;
 use holdup_recording::Recording;
 use holdup_recording::rows::Setting;
-use holdup_signals::evidence::Fix;
-use holdup_signals::processes::is_service;
+use holdup_signals::host::processes::is_service;
 
 use crate::audit;
 use crate::case::Case;

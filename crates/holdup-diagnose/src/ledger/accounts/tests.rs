@@ -3,7 +3,7 @@
 use super::request;
 use crate::ledger::LedgerRow;
 use crate::testing::Judged as _;
-use holdup_signals::accounts::testing::{self, ALL, Injected, NONE, ReportingSources, made};
+use holdup_signals::app::accounts::testing::{self, ALL, Injected, NONE, ReportingSources, made};
 
 fn all(rows: &[LedgerRow]) -> &LedgerRow {
     rows.iter().find(|r| r.band == "all").unwrap()
@@ -191,7 +191,7 @@ fn a_proxys_queue_is_taken_out_of_what_is_in_front_of_the_app() {
             "haproxy:/run/h.sock",
             "haproxy_queued_requests",
             &[("backend", "app")],
-            |second| if second >= testing::CALM_S { queued } else { 0.0 },
+            |second| if second >= testing::BASELINE_S { queued } else { 0.0 },
         );
         all(&made.diagnose().ledger).clone()
     };

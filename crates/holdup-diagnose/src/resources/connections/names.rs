@@ -2,7 +2,7 @@
 
 use holdup_recording::metrics;
 
-use holdup_signals::timing;
+use holdup_signals::app::timing;
 
 /// Label for a connection's state: OpenTelemetry's attribute, and its name before it was stable.
 const STATE_LABELS: [&str; 2] = ["db_client_connection_state", "state"];

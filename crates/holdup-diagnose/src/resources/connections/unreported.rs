@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use holdup_recording::words::{ms, percent};
 use holdup_recording::{Labels, metrics};
-use holdup_signals::app_server::waited_ms;
+use holdup_signals::app::app_server::waited_ms;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
@@ -61,7 +61,7 @@ impl UnreportedPool {
         let pointer = Labels::new([("metric", metrics::server::OUTGOING_PENDING_CONNECTIONS.name), labels[0]]);
         Ok(Self {
             now: moment(&view).ok_or_else(missing)?,
-            before: case.calm().as_ref().and_then(moment),
+            before: case.baseline().as_ref().and_then(moment),
             open,
             evidence: Evidence::new("samples", "value", pointer, view.window, "", "", ""),
         })

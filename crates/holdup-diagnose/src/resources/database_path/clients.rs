@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use holdup_signals::ports::watched_database_ports;
+use holdup_signals::database::ports::watched_database_ports;
 
 use super::PENDING;
 use crate::case::Case;

@@ -3,7 +3,7 @@
 use holdup_recording::metrics;
 use holdup_recording::words::thousands;
 use holdup_signals::View;
-use holdup_signals::written::bare;
+use holdup_signals::database::written::bare;
 
 use super::{AT_ONCE, ENABLE, RowsRead, first_part};
 use crate::case::Case;
@@ -14,7 +14,7 @@ use crate::resources::slower::Slowdown;
 /// way alone: a statement that reads the whole table all along hides another that now follows an
 /// index through it. None if other work that began reads it, too.
 pub(super) fn of_tables(case: &Case<'_>, of: &Slowdown<'_>) -> Option<RowsRead> {
-    let (slow, calm) = (case.slow(), case.calm()?);
+    let (slow, baseline) = (case.slow(), case.baseline()?);
     let new = Newcomers::for_case(case).ok()?;
     let names = slow.label_values(SEQUENTIAL, "table");
     let own = |name: &&String| mentions(&of.now.text, name);
@@ -29,12 +29,12 @@ pub(super) fn of_tables(case: &Case<'_>, of: &Slowdown<'_>) -> Option<RowsRead> 
             Some(reads.map(|of| of.calls).sum::<f64>()).filter(|calls| *calls > 0.0)
         };
         // All readers of the table together: the counters do not tell them apart.
-        let called = (calls(&calm)?, calls(&slow)?);
+        let called = (calls(&baseline)?, calls(&slow)?);
         for way in WAYS {
-            let (Some(before), Some(now)) = (rows_read(&calm, table, way), rows_read(&slow, table, way)) else {
+            let (Some(before), Some(now)) = (rows_read(&baseline, table, way), rows_read(&slow, table, way)) else {
                 continue;
             };
-            let each = (before * of_window(&calm) / called.0, now * of_window(&slow) / called.1);
+            let each = (before * of_window(&baseline) / called.0, now * of_window(&slow) / called.1);
             if widest.as_ref().is_none_or(|(.., other)| each.1 - each.0 > other.1 - other.0) {
                 widest = Some((table.clone(), way, each));
             }
@@ -53,7 +53,7 @@ pub(super) fn of_tables(case: &Case<'_>, of: &Slowdown<'_>) -> Option<RowsRead> 
     );
     let read = slow.counter(way, &[("table", table.as_str())], ENABLE).ok()?;
     let evidence = read.evidence(format!("{} a call", thousands(each.1)), thousands(each.0), text);
-    let table_grew = table_grew(&calm, &slow, &table);
+    let table_grew = table_grew(&baseline, &slow, &table);
     Some(RowsRead { each, used: None, at_once, table_grew, evidence })
 }
 
@@ -73,9 +73,9 @@ fn rows_read(view: &View<'_>, table: &str, way: &str) -> Option<f64> {
 }
 
 /// How many times the rows the table has, by the server's estimate; none if it gives none.
-fn table_grew(calm: &View<'_>, slow: &View<'_>, table: &str) -> Option<f64> {
+fn table_grew(baseline: &View<'_>, slow: &View<'_>, table: &str) -> Option<f64> {
     let rows = |view: &View<'_>| view.gauge(metrics::postgresql::TABLE_ROWS.name, &[("table", table)], ENABLE).ok();
-    let (before, now) = (rows(calm)?, rows(slow)?);
+    let (before, now) = (rows(baseline)?, rows(slow)?);
     Some(now.max / before.mean).filter(|grew| grew.is_finite())
 }
 

@@ -7,11 +7,11 @@ use crate::case::Case;
 use crate::cause::Cause;
 use crate::resources::indexes;
 use holdup_recording::words::percent;
-use holdup_signals::flows::{Flow, FlowSource};
-use holdup_signals::plateau::Demand as Standing;
-use holdup_signals::tables::Toast;
-use holdup_signals::throttle::Unit;
-use holdup_signals::vacuum::{Run, Vacuum};
+use holdup_signals::database::tables::Toast;
+use holdup_signals::database::vacuum::{Run, Vacuum};
+use holdup_signals::host::flows::{Flow, FlowSource};
+use holdup_signals::host::throttle::Unit;
+use holdup_signals::time::plateau::Demand as Standing;
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Missing, View};
 
@@ -80,8 +80,8 @@ pub fn came_down(case: &Case<'_>) -> bool {
         let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
         // The baseline recording may have another disk: its higher rate does not show a lowered
         // limit here.
-        let calm = case.calm().filter(|calm| !case.is_of_other(calm.window));
-        let before = calm.and_then(|calm| at.flow.mean(unit, calm.window));
+        let baseline = case.baseline().filter(|baseline| !case.is_of_other(baseline.window));
+        let before = baseline.and_then(|baseline| at.flow.mean(unit, baseline.window));
         at.burst().is_some() || at.freer().is_some() || before.is_some_and(|before| before > MORE * level)
     })
 }
@@ -126,9 +126,9 @@ impl Demand {
 /// Whether what `cause` adds to the demand began with the episode and makes up most of its growth:
 /// then it is what changed, and the volume's limit is how it hurts.
 pub fn began(case: &Case<'_>, cause: Cause) -> bool {
-    let Some(calm) = case.calm().filter(|calm| !case.is_of_other(calm.window)) else { return false };
+    let Some(baseline) = case.baseline().filter(|baseline| !case.is_of_other(baseline.window)) else { return false };
     let Ok(demand) = demand(case) else { return false };
-    let grew = demand.moved - demand.flow.mean(Unit::Bytes, calm.window).unwrap_or(demand.moved);
+    let grew = demand.moved - demand.flow.mean(Unit::Bytes, baseline.window).unwrap_or(demand.moved);
     if grew < GREW * demand.moved {
         return false;
     }
@@ -136,7 +136,7 @@ pub fn began(case: &Case<'_>, cause: Cause) -> bool {
         return indexes::added(case).is_some();
     }
     let bytes = |view: &View<'_>| bytes_of(view, cause, &demand);
-    bytes(&case.slow()) - bytes(&calm) >= MOST * grew
+    bytes(&case.slow()) - bytes(&baseline) >= MOST * grew
 }
 
 /// The demand on the volume without the contributor `cause`, in words; none if unknown.
@@ -151,10 +151,10 @@ pub fn without(case: &Case<'_>, cause: Cause) -> Option<String> {
 /// part.
 pub fn tips(case: &Case<'_>, cause: Cause) -> bool {
     let tips = || {
-        let calm = case.calm().filter(|calm| !case.is_of_other(calm.window))?;
+        let baseline = case.baseline().filter(|baseline| !case.is_of_other(baseline.window))?;
         let demand = demand(case).ok()?;
         let share = share_of(case, cause, &demand)?;
-        let before = bytes_of(&calm, cause, &demand);
+        let before = bytes_of(&baseline, cause, &demand);
         Some(before < (1.0 - MOST) * bytes_of(&case.slow(), cause, &demand) && demand.fits_without(share))
     };
     tips().unwrap_or(false)

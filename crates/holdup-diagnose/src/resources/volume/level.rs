@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 
 use holdup_recording::words::{bytes_per_second, thousands};
-use holdup_signals::flows::{Binding, Flow, FlowSource};
-use holdup_signals::latency::Origin;
-use holdup_signals::limits::Documented;
-use holdup_signals::plateau::{Ceiling, Fall, Freer, falls};
-use holdup_signals::throttle::Unit;
+use holdup_signals::client::latency::Origin;
+use holdup_signals::host::flows::{Binding, Flow, FlowSource};
+use holdup_signals::host::limits::Documented;
+use holdup_signals::host::throttle::Unit;
+use holdup_signals::time::plateau::{Ceiling, Fall, Freer, falls};
 use holdup_signals::{Missing, Window};
 
 use crate::case::Case;
@@ -80,8 +80,9 @@ pub fn at_ceiling(case: &Case<'_>, counted: FlowSource) -> Result<(Vec<Flow>, Ve
         }
     }
     // Without a level: the same demand as before that waits is a limit that came down.
-    if let Some(calm) = case.calm().filter(|calm| found.is_empty() && !case.is_of_other(calm.window)) {
-        let lowered = |flow: &Flow| Some(AtCeiling { binding: flow.lowered(calm.window, slow)?, flow: flow.clone() });
+    if let Some(baseline) = case.baseline().filter(|baseline| found.is_empty() && !case.is_of_other(baseline.window)) {
+        let lowered =
+            |flow: &Flow| Some(AtCeiling { binding: flow.lowered(baseline.window, slow)?, flow: flow.clone() });
         found.extend(flows.iter().filter(|flow| !flow.is_of_several()).filter_map(lowered));
     }
     if found.iter().any(|at| !at.flow.is_of_several()) {
@@ -122,8 +123,8 @@ pub fn waited_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
         let queued = in_recording_of(case, flow, window).and_then(|flow| flow.queued(window));
         Ok(queued.unwrap_or(0.0) * window.seconds() / completed * 1e3)
     };
-    let calm = case.calm().map(|view| each(view.window)).transpose()?;
-    Ok((each(case.slow().window)? - calm.unwrap_or(0.0)).max(0.0))
+    let baseline = case.baseline().map(|view| each(view.window)).transpose()?;
+    Ok((each(case.slow().window)? - baseline.unwrap_or(0.0)).max(0.0))
 }
 
 /// The same place in the recording that `window` belongs to; none if it is not there.

@@ -1,8 +1,8 @@
 //! Limits of a cloud's volume that the provider itself says are reached: its percentages of them.
 
-use holdup_signals::flows::{Flow, FlowSource, SMALL_BYTES};
-use holdup_signals::limit_shares::{LimitShare, Limited};
-use holdup_signals::throttle::Unit;
+use holdup_signals::host::flows::{Flow, FlowSource, SMALL_BYTES};
+use holdup_signals::host::limit_shares::{LimitShare, Limited};
+use holdup_signals::host::throttle::Unit;
 
 use crate::case::Case;
 

@@ -9,10 +9,10 @@ use crate::resources::{cpu, statements};
 use holdup_recording::metrics;
 use holdup_recording::quota::{self, CpuQuota};
 use holdup_recording::words::{ms, percent, thousands};
-use holdup_signals::accounts::Owner;
-use holdup_signals::app_server::{DownstreamService, waited_ms};
+use holdup_signals::app::accounts::Owner;
+use holdup_signals::app::app_server::{DownstreamService, waited_ms};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Counter, View, timing};
+use holdup_signals::{Counter, View, app::timing};
 
 /// Worker-hold time counts as longer from this share (0-1) above the baseline window: any two
 /// windows differ by less.
@@ -31,7 +31,7 @@ pub struct WorkerHold {
     /// All of it, milliseconds.
     pub ms: f64,
     /// The same in the baseline window, if there is one.
-    pub calm_ms: Option<f64>,
+    pub baseline_ms: Option<f64>,
     /// Workers that were busy at most: as many as there are if requests waited for one.
     most: f64,
     /// Whether there were more workers in the baseline window.
@@ -53,9 +53,9 @@ impl WorkerHold {
         let timing = pool.timing.as_ref().filter(|_| pool.most.is_none());
         let counted = || Some(waited_ms(pool.busy.filter(|_| pool.per_second > 0.0)?, pool.per_second));
         let ms = timing.map(|timing| timing.held_ms).or_else(counted)?;
-        let calm_ms = match timing {
-            Some(_) => pool.calm_timing.as_ref().map(|calm| calm.held_ms),
-            None => case.calm().and_then(|calm| pool::held_in(case, &calm)),
+        let baseline_ms = match timing {
+            Some(_) => pool.baseline_timing.as_ref().map(|baseline| baseline.held_ms),
+            None => case.baseline().and_then(|baseline| pool::held_in(case, &baseline)),
         };
         let most = pool.most.or_else(|| timing.map(|timing| timing.busy)).unwrap_or(f64::INFINITY);
         let view = stretch(case);
@@ -73,7 +73,7 @@ impl WorkerHold {
         let cpu = cpu_of(&view, source);
         Some(Self {
             ms,
-            calm_ms,
+            baseline_ms,
             most,
             are_fewer: pool.fewer_by.is_some(),
             downstream_ms: of(false).or_else(by_app),
@@ -88,7 +88,7 @@ impl WorkerHold {
     /// since the baseline window. Infinite if it did not grow: then the workers are too few for the
     /// load, whatever they do. Without a baseline window, all of it.
     pub fn to_explain_ms(&self) -> f64 {
-        match self.calm_ms {
+        match self.baseline_ms {
             None => self.ms,
             Some(before) if !self.is_as_before() && !self.are_fewer => self.ms - before,
             Some(_) => f64::INFINITY,
@@ -97,18 +97,18 @@ impl WorkerHold {
 
     /// Whether a request holds its worker about as long as in the baseline window.
     pub fn is_as_before(&self) -> bool {
-        self.calm_ms.is_some_and(|before| self.ms < (1.0 + GREW) * before)
+        self.baseline_ms.is_some_and(|before| self.ms < (1.0 + GREW) * before)
     }
 
     /// If workers are short only because each is held longer than in the baseline window: the hold
     /// time of then, milliseconds, at which they would suffice for the load, or did suffice for it.
     /// Whatever lengthens it is the reason, even if no source shows what that is.
     pub fn was_enough_at_ms(&self, case: &Case<'_>) -> Option<f64> {
-        let before = self.calm_ms.filter(|_| !self.is_as_before() && !self.are_fewer)?;
+        let before = self.baseline_ms.filter(|_| !self.is_as_before() && !self.are_fewer)?;
         let needed = case.peak_offered_per_second() * before / 1e3;
         let sufficed = || {
-            let (calm, slow) = (case.calm()?.window, stretch(case).window);
-            Some(case.due_per_second(slow).ok()? <= SAME_LOAD * case.due_per_second(calm).ok()?)
+            let (baseline, slow) = (case.baseline()?.window, stretch(case).window);
+            Some(case.due_per_second(slow).ok()? <= SAME_LOAD * case.due_per_second(baseline).ok()?)
         };
         (needed <= ENOUGH * self.most || sufficed() == Some(true)).then_some(before)
     }

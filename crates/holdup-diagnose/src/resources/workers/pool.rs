@@ -10,7 +10,7 @@ use crate::case::Case;
 use crate::resources::own_waits::OwnWaits;
 use crate::resources::share;
 use holdup_recording::words::{ms, percent};
-use holdup_signals::app_server::{Outside, Workers, waited_ms};
+use holdup_signals::app::app_server::{Outside, Workers, waited_ms};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Missing, View, Window};
@@ -51,7 +51,7 @@ pub struct Pool {
     /// By the app's own timing; none without it.
     pub timing: Option<AppTiming>,
     /// The same in the baseline window, if there is one.
-    pub calm_timing: Option<AppTiming>,
+    pub baseline_timing: Option<AppTiming>,
 }
 
 impl Pool {
@@ -86,7 +86,7 @@ impl Pool {
         let unreported = outside.as_ref().filter(|_| workers.is_none());
         let asleep = unreported.and_then(|outside| view.asleep_at_most(outside));
         let most = workers.as_ref().map(|w| w.most).or(asleep).or(taken);
-        let were = workers.as_ref().and_then(|_| case.calm()?.workers()).map(|w| w.most);
+        let were = workers.as_ref().and_then(|_| case.baseline()?.workers()).map(|w| w.most);
         let fewer_by = were.zip(most).map(|(were, most)| were - most).filter(|n| *n >= 1.0);
         let answering = outside.as_ref().and_then(|o| o.answering);
         // A server's own figures may be seconds old, and say nothing just after a restart; accepted
@@ -120,7 +120,7 @@ impl Pool {
             busy,
             full_ratio,
             timing,
-            calm_timing: AppTiming::in_baseline(case),
+            baseline_timing: AppTiming::in_baseline(case),
         })
     }
 

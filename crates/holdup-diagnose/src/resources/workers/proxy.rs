@@ -1,7 +1,7 @@
 //! The queue of a proxy in front of workers, beside the other places where a request waits for one.
 
 use holdup_recording::words::ms;
-use holdup_signals::app_server::Workers;
+use holdup_signals::app::app_server::Workers;
 use holdup_signals::evidence::Evidence;
 
 use super::Pool;

@@ -1,7 +1,7 @@
 //! The accept queue in front of workers: what waits in it, and what is dropped because it is full.
 
 use holdup_recording::rows::Request;
-use holdup_signals::client::{mean_over, service_ms};
+use holdup_signals::time::requests::{mean_over, service_ms};
 
 use super::{Pool, WorkerHold};
 use crate::case::Case;
@@ -21,8 +21,9 @@ pub fn dropped_ms(case: &Case<'_>, pool: Option<&Pool>) -> f64 {
         return 0.0;
     }
     let of = |r: &Request| Some(r.connect_ns as f64 / 1e6);
-    let calm = case.calm().and_then(|calm| mean_over(case.requests_in(calm.window).ok()?, of)).unwrap_or(0.0);
-    let connecting = (mean_over(rows.iter().copied(), of).unwrap_or(0.0) - calm).max(0.0);
+    let baseline =
+        case.baseline().and_then(|baseline| mean_over(case.requests_in(baseline.window).ok()?, of)).unwrap_or(0.0);
+    let connecting = (mean_over(rows.iter().copied(), of).unwrap_or(0.0) - baseline).max(0.0);
     let service = mean_over(rows.iter().copied(), service_ms).unwrap_or(0.0);
     let known =
         pool.map_or(service, |pool| pool.queued_ms() + WorkerHold::measure(case, pool).map_or(0.0, |held| held.ms));

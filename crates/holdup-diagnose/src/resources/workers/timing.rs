@@ -5,14 +5,14 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
 use holdup_recording::words::ms;
-use holdup_signals::app_server::waited_ms;
-use holdup_signals::client::{mean_over, service_ms};
+use holdup_signals::app::app_server::waited_ms;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{View, timing};
+use holdup_signals::time::requests::{mean_over, service_ms};
+use holdup_signals::{View, app::timing};
 
 use super::Pool;
 use crate::case::Case;
-use holdup_signals::accounts::{Accounts, Owner};
+use holdup_signals::app::accounts::{Accounts, Owner};
 
 /// The app and the client count the same requests if their counts differ by at most this factor:
 /// requests that clients gave up are served as well.
@@ -46,8 +46,8 @@ impl AppTiming {
 
     /// Of those of the baseline window, if there is one.
     pub fn in_baseline(case: &Case<'_>) -> Option<Self> {
-        let calm = case.calm()?;
-        Self::measure(case, &calm, case.calm_accounts(), &case.requests_in(calm.window).unwrap_or_default())
+        let baseline = case.baseline()?;
+        Self::measure(case, &baseline, case.baseline_accounts(), &case.requests_in(baseline.window).unwrap_or_default())
     }
 
     fn measure(
@@ -97,7 +97,7 @@ impl Pool {
     /// None without that, or if those are counted: then their own queue shows it.
     pub fn timed_ms(&self) -> Option<f64> {
         let timing = self.timing.as_ref().filter(|_| self.most.is_none())?;
-        Some((timing.before_ms - self.calm_timing.as_ref().map_or(0.0, |calm| calm.before_ms)).max(0.0))
+        Some((timing.before_ms - self.baseline_timing.as_ref().map_or(0.0, |baseline| baseline.before_ms)).max(0.0))
     }
 
     /// Milliseconds of a request that the server has accepted beyond those of its workers, by the

@@ -14,10 +14,11 @@ use std::time::Instant;
 
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions};
+use hyper::StatusCode;
 use serde_json::json;
 
 use crate::service::answer::Answer;
-use crate::service::http::{Request, Status};
+use crate::service::http::Request;
 use crate::service::metrics::Metrics;
 use crate::service::seed::mix;
 use crate::service::{Options, ServiceError};
@@ -77,23 +78,23 @@ impl Store {
         }
         let error = |status, why: &str| Some(Answer::json(status, &json!({ "error": why }), ROUTE.to_owned()));
         if request.method != "GET" {
-            return error(Status::METHOD_NOT_ALLOWED, "only GET is answered");
+            return error(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered");
         }
         let asked = request.query.split('&').find_map(|pair| pair.strip_prefix("id="));
         let id = match asked.map(str::parse) {
             None => self.draw_id(),
             Some(Ok(id)) => id,
-            Some(Err(_)) => return error(Status::BAD_REQUEST, "id must be a whole number"),
+            Some(Err(_)) => return error(StatusCode::BAD_REQUEST, "id must be a whole number"),
         };
         let begun = Instant::now();
         let document = self.read(id);
         metrics.operation.observe(GET, begun.elapsed());
         match document {
-            Ok(Some(body)) => Some(Answer { body, route: ROUTE.to_owned(), ..Answer::empty(Status::OK) }),
-            Ok(None) => error(Status::NOT_FOUND, "no such document"),
+            Ok(Some(body)) => Some(Answer { body, route: ROUTE.to_owned(), ..Answer::empty(StatusCode::OK) }),
+            Ok(None) => error(StatusCode::NOT_FOUND, "no such document"),
             Err(why) => {
                 eprintln!("{ROUTE}: {why}");
-                error(Status::INTERNAL_ERROR, "the store failed")
+                error(StatusCode::INTERNAL_SERVER_ERROR, "the store failed")
             }
         }
     }

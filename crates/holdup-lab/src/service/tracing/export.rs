@@ -1,9 +1,7 @@
-//! Exports spans: a bounded queue, and a thread that empties it in batches over one HTTP/1.1
-//! connection. A request never waits for it. Spans that find the queue full are dropped and
-//! counted, and a refused batch is tried once more.
+//! Exports spans: a bounded queue, and a thread that empties it in batches over HTTP/1.1. A request
+//! never waits for it. Spans that find the queue full are dropped and counted, and a refused batch is
+//! tried once more.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -23,7 +21,7 @@ const BATCH: usize = 512;
 /// be over by then.
 const DELAY: Duration = Duration::from_millis(200);
 
-/// Timeout of every operation on the connection.
+/// Longest time of one request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A running exporter.
@@ -83,8 +81,9 @@ impl Drop for Exporter {
 }
 
 fn export(authority: &str, spans: &Receiver<Span>, dropped: &AtomicU64) {
-    let mut connection = None;
-    let mut has_complained = false;
+    let agent = agent();
+    let url = format!("http://{authority}/v1/traces");
+    let mut has_warned = false;
     let mut is_over = false;
     while !is_over {
         let Ok(first) = spans.recv() else { break };
@@ -103,10 +102,10 @@ fn export(authority: &str, spans: &Receiver<Span>, dropped: &AtomicU64) {
         let body = wire::body(&batch);
         // The second attempt uses a new connection: the receiver may have closed the old one
         // meanwhile.
-        let sent = post(&mut connection, authority, &body).or_else(|_| post(&mut connection, authority, &body));
+        let sent = post(&agent, &url, &body).or_else(|_| post(&agent, &url, &body));
         if let Err(error) = sent {
             let lost = dropped.fetch_add(batch.len() as u64, Ordering::Relaxed) + batch.len() as u64;
-            if !std::mem::replace(&mut has_complained, true) {
+            if !std::mem::replace(&mut has_warned, true) {
                 eprintln!("spans: failed to send {lost} to {authority}: {error}; further failures are not reported");
             }
         }
@@ -117,40 +116,15 @@ fn export(authority: &str, spans: &Receiver<Span>, dropped: &AtomicU64) {
     }
 }
 
-/// Posts one batch over the open connection, or a new one; keeps it only after success.
-fn post(connection: &mut Option<TcpStream>, authority: &str, body: &str) -> io::Result<()> {
-    let mut stream = match connection.take() {
-        Some(stream) => stream,
-        None => connect(authority)?,
-    };
-    let head = format!(
-        "POST /v1/traces HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all((head + body).as_bytes())?;
-    let mut head = Vec::new();
-    let mut byte = [0];
-    while !head.ends_with(b"\r\n\r\n") && head.len() < 8 * 1024 {
-        stream.read_exact(&mut byte)?;
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
-    if !head.starts_with("http/1.1 200") {
-        return Err(io::Error::other(head.lines().next().unwrap_or_default().to_owned()));
-    }
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<u64>().ok());
-    if let Some(length) = length {
-        io::copy(&mut (&stream).take(length.min(64 * 1024)), &mut io::sink())?;
-        *connection = Some(stream);
-    }
-    Ok(())
+/// No redirects, and no proxy from the environment: the receiver is one of the lab.
+fn agent() -> ureq::Agent {
+    let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).max_redirects(0).proxy(None);
+    config.build().into()
 }
 
-fn connect(authority: &str) -> io::Result<TcpStream> {
-    let address = authority.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("no such host"))?;
-    let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
+/// Posts one batch.
+fn post(agent: &ureq::Agent, url: &str, body: &str) -> Result<(), ureq::Error> {
+    let mut answer = agent.post(url).header("Content-Type", "application/json").send(body)?;
+    // Read to its end, so that the connection can be used again.
+    answer.body_mut().read_to_vec().map(drop)
 }

@@ -2,12 +2,8 @@
 //! CI set that is a failure.
 
 use std::fs::{self, File};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
+use holdup_testing::free_port;
 
 use super::tls::{certificate_file, key_file, trusting};
 
@@ -21,52 +17,23 @@ pub const STREAMS: u32 = 20;
 pub const KEPT: u64 = 100;
 
 pub struct Nginx {
-    child: Child,
     http1: u16,
     http2: u16,
     tls: u16,
-    _dir: TempDir,
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    _nginx: holdup_testing::Nginx,
 }
 
 impl Nginx {
     /// One of its own, or none where there is no nginx.
     pub fn start() -> Option<Self> {
-        let found = ["nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx"]
-            .into_iter()
-            .find(|program| Command::new(program).arg("-v").stderr(Stdio::null()).status().is_ok_and(|s| s.success()));
-        let Some(program) = found else {
-            let way_out = "nginx is missing; install with: sudo apt-get install nginx-light";
-            assert!(std::env::var_os("CI").is_none(), "{way_out}");
-            eprintln!("skipped: {way_out}");
-            return None;
-        };
+        let (http1, http2, tls) = (free_port(), free_port(), free_port());
         let dir = tempfile::tempdir().unwrap();
-        let free = || holdup_lab::ports::free().unwrap();
-        let (http1, http2, tls) = (free(), free(), free());
         fs::create_dir(dir.path().join("html")).unwrap();
         // A file with nothing in it takes no place.
         File::create(dir.path().join("html/large")).unwrap().set_len(LARGE).unwrap();
-        fs::write(dir.path().join("nginx.conf"), configuration(http1, http2, tls)).unwrap();
-        let child = Command::new(program)
-            .args(["-e", "error.log", "-c", "nginx.conf", "-p"])
-            .arg(dir.path())
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
-        let nginx = Self { child, http1, http2, tls, _dir: dir };
-        let begun = Instant::now();
-        while [http1, http2, tls].iter().any(|port| TcpStream::connect(("127.0.0.1", *port)).is_err()) {
-            assert!(begun.elapsed() < Duration::from_secs(120), "nginx doesn't listen");
-            thread::sleep(Duration::from_millis(20));
-        }
-        Some(nginx)
+        // It listens on all of its ports before it answers on one.
+        let nginx = holdup_testing::Nginx::start(dir, 512, &configuration(http1, http2, tls), tls)?;
+        Some(Self { http1, http2, tls, _nginx: nginx })
     }
 
     /// Its targets, each with the scenario's `http` section for it, with `more` in that.
@@ -83,45 +50,39 @@ impl Nginx {
 }
 
 fn configuration(http1: u16, http2: u16, tls: u16) -> String {
-    let temporary: String =
-        ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(|kind| format!("{kind}_temp_path {kind};\n")).concat();
     let (certificate, key) = (certificate_file(), key_file());
     format!(
-        "daemon off; master_process off; pid nginx.pid; error_log error.log;
-        events {{ worker_connections 512; }}
-        http {{
-            access_log off; {temporary}
-            client_max_body_size 0; keepalive_requests {KEPT}; http2_max_concurrent_streams {STREAMS};
-            server {{
-                listen 127.0.0.1:{http1};
-                listen 127.0.0.1:{http2} http2;
-                listen 127.0.0.1:{tls} ssl http2;
-                ssl_certificate {}; ssl_certificate_key {};
-                root html; default_type text/plain; absolute_redirect off;
-                location = / {{ return 200 ok; }}
-                location /relative {{ return 302 /get-only; }}
-                location /absolute {{ return 301 $scheme://$http_host/get-only; }}
-                location /other {{ return 302 http://127.0.0.1:1/; }}
-                location /see {{ return 303 /get-only; }}
-                location /again {{ return 307 /five-posted; }}
-                location /loop {{ return 302 /loop; }}
-                location /get-only {{ if ($request_method != GET) {{ return 405; }} return 200 ok; }}
-                location /five-posted {{
-                    if ($request_method != POST) {{ return 405; }}
-                    if ($content_length != 5) {{ return 400; }}
-                    return 200 ok;
-                }}
-                location /login {{ add_header Set-Cookie 'id=$connection; Path=/'; return 302 /home; }}
-                location /home {{ if ($cookie_id != $connection) {{ return 403; }} return 200 ok; }}
-                location /token {{ default_type application/json; add_header X-Number 7; return 200 '{{\"token\":\"abc\"}}'; }}
-                location /asked {{
-                    if ($http_authorization != \"Bearer abc\") {{ return 401; }}
-                    default_type application/json;
-                    return 200 '{{\"q\":\"$arg_q\",\"packed\":\"$http_accept_encoding\"}}';
-                }}
-                location /packed {{ if ($http_accept_encoding = '') {{ return 406; }} return 200 ok; }}
-                location /upload {{ proxy_pass http://127.0.0.1:{http1}/; }}
+        "access_log off;
+        client_max_body_size 0; keepalive_requests {KEPT}; http2_max_concurrent_streams {STREAMS};
+        server {{
+            listen 127.0.0.1:{http1};
+            listen 127.0.0.1:{http2} http2;
+            listen 127.0.0.1:{tls} ssl http2;
+            ssl_certificate {}; ssl_certificate_key {};
+            root html; default_type text/plain; absolute_redirect off;
+            location = / {{ return 200 ok; }}
+            location /relative {{ return 302 /get-only; }}
+            location /absolute {{ return 301 $scheme://$http_host/get-only; }}
+            location /other {{ return 302 http://127.0.0.1:1/; }}
+            location /see {{ return 303 /get-only; }}
+            location /again {{ return 307 /five-posted; }}
+            location /loop {{ return 302 /loop; }}
+            location /get-only {{ if ($request_method != GET) {{ return 405; }} return 200 ok; }}
+            location /five-posted {{
+                if ($request_method != POST) {{ return 405; }}
+                if ($content_length != 5) {{ return 400; }}
+                return 200 ok;
             }}
+            location /login {{ add_header Set-Cookie 'id=$connection; Path=/'; return 302 /home; }}
+            location /home {{ if ($cookie_id != $connection) {{ return 403; }} return 200 ok; }}
+            location /token {{ default_type application/json; add_header X-Number 7; return 200 '{{\"token\":\"abc\"}}'; }}
+            location /asked {{
+                if ($http_authorization != \"Bearer abc\") {{ return 401; }}
+                default_type application/json;
+                return 200 '{{\"q\":\"$arg_q\",\"packed\":\"$http_accept_encoding\"}}';
+            }}
+            location /packed {{ if ($http_accept_encoding = '') {{ return 406; }} return 200 ok; }}
+            location /upload {{ proxy_pass http://127.0.0.1:{http1}/; }}
         }}",
         certificate.display(),
         key.display(),

@@ -7,11 +7,11 @@ use std::time::Duration;
 use holdup_load::engine::Engine;
 use holdup_recording::clock;
 use holdup_recording::rows::Request;
+use holdup_testing::PASSWORD;
+use holdup_testing::lab::MariaDb;
 
 use super::{Database, at, await_nobody, count, read, run};
 use crate::play::{age_ms, keep_going, outcomes, play, play_until};
-use crate::real::PASSWORD;
-use crate::real::mariadb::MariaDb;
 use crate::servers::{http1, server as little_server};
 
 const OPERATION: &str = "operations: [{name: op, query: SELECT 1}]";

@@ -2,8 +2,8 @@
 //! MongoDB's own clients read it where both accept it. Options that mean nothing on single connections to one
 //! server are accepted and ignored.
 
-use super::{Address, Dialect, decoded, host_and_port, names};
-use crate::database::login::{Secret, TlsMode};
+use super::{Address, Dialect, decoded, parts};
+use crate::database::login::TlsMode;
 
 /// How such an address begins.
 pub(super) const SCHEME: &str = "mongodb://";
@@ -38,28 +38,11 @@ pub const IGNORED: &[&str] = &[
 
 /// Reads what follows the scheme.
 pub(super) fn read(rest: &str) -> Result<Address, String> {
-    // A password may contain `@`, `/` and `?` literally: the last `@` separates it from the host.
     let (account, place) = rest.rsplit_once('@').unwrap_or(("", rest));
-    let (place, query) = place.split_once('?').unwrap_or((place, ""));
-    let (place, database) = place.split_once('/').unwrap_or((place, ""));
-    if place.contains(',') {
+    if place.split(['?', '/']).next().is_some_and(|hosts| hosts.contains(',')) {
         return Err("it names several hosts, and holdup connects to one: name the primary, or a mongos".to_owned());
     }
-    let (user, password, database) = names(account, database)?;
-    if user.is_empty() && !account.is_empty() {
-        return Err("the user is missing".to_owned());
-    }
-    let (host, port) = host_and_port(place, Dialect::Mongodb.port())?;
-    let mut address = Address {
-        dialect: Dialect::Mongodb,
-        host,
-        port,
-        user,
-        password: Secret::new(password),
-        database: (!database.is_empty()).then_some(database),
-        accounts: None,
-        tls: TlsMode::Off,
-    };
+    let (mut address, query) = parts(Dialect::Mongodb, account, place)?;
     for option in query.split('&').filter(|option| !option.is_empty()) {
         set(&mut address, option)?;
     }

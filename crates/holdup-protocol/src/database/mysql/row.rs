@@ -8,27 +8,27 @@ use crate::database::cursor::Cursor;
 use crate::database::event::Error;
 
 /// Numbers of types.
-mod kind {
-    pub(super) const TINY: u8 = 1;
-    pub(super) const SHORT: u8 = 2;
-    pub(super) const LONG: u8 = 3;
-    pub(super) const FLOAT: u8 = 4;
-    pub(super) const DOUBLE: u8 = 5;
-    pub(super) const NULL: u8 = 6;
-    pub(super) const TIMESTAMP: u8 = 7;
-    pub(super) const LONG_LONG: u8 = 8;
-    pub(super) const INT24: u8 = 9;
-    pub(super) const DATE: u8 = 10;
-    pub(super) const TIME: u8 = 11;
-    pub(super) const DATETIME: u8 = 12;
-    pub(super) const YEAR: u8 = 13;
+pub(crate) mod kind {
+    pub(crate) const TINY: u8 = 1;
+    pub(crate) const SHORT: u8 = 2;
+    pub(crate) const LONG: u8 = 3;
+    pub(crate) const FLOAT: u8 = 4;
+    pub(crate) const DOUBLE: u8 = 5;
+    pub(crate) const NULL: u8 = 6;
+    pub(crate) const TIMESTAMP: u8 = 7;
+    pub(crate) const LONG_LONG: u8 = 8;
+    pub(crate) const INT24: u8 = 9;
+    pub(crate) const DATE: u8 = 10;
+    pub(crate) const TIME: u8 = 11;
+    pub(crate) const DATETIME: u8 = 12;
+    pub(crate) const YEAR: u8 = 13;
 }
 
 /// Stands for NULL in a row of text.
 const NULL: u8 = 0xfb;
 
 /// Decimals of a column without a fixed number of them.
-const MAX_DECIMALS: u8 = 6;
+pub(crate) const MAX_DECIMALS: u8 = 6;
 
 /// The values of a text row.
 pub(super) fn text(payload: &[u8], columns: usize) -> Result<Vec<Option<&[u8]>>, Error> {
@@ -65,7 +65,13 @@ pub(super) fn binary(payload: &[u8], columns: &[Column]) -> Result<Vec<Option<Ve
     columns.iter().enumerate().map(value).collect()
 }
 
-fn value(cursor: &mut Cursor<'_>, column: &Column) -> Result<Vec<u8>, Error> {
+/// Whether values of this type are numbers.
+pub(crate) fn is_number(kind: u8) -> bool {
+    matches!(kind, kind::TINY..=kind::DOUBLE | kind::LONG_LONG | kind::INT24 | kind::YEAR)
+}
+
+/// The value of a column, of a row or for a parameter, as text.
+pub(crate) fn value(cursor: &mut Cursor<'_>, column: &Column) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
     let number = |signed: i64, unsigned: u64| {
         if column.is_unsigned { unsigned.to_string() } else { signed.to_string() }.into_bytes()

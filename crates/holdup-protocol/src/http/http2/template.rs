@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::frame::{FrameHeader, MAX_PAYLOAD, flag, kind};
 use super::hpack::{put_integer, put_string};
-use crate::http::{Decimal, Request, USER_AGENT};
+use crate::http::{Request, USER_AGENT};
 
 /// Fields of an HTTP/1 connection, which are invalid here (RFC 9113, section 8.2.2).
 const CONNECTION_FIELDS: [&str; 5] = ["connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"];
@@ -39,8 +39,6 @@ pub struct Template {
     head_bytes: usize,
     body: Arc<[u8]>,
     head_request: bool,
-    /// Bytes of `block` before `:path`, and after it.
-    path_at: (usize, usize),
 }
 
 impl Template {
@@ -49,24 +47,9 @@ impl Template {
     /// sets them.
     #[must_use]
     pub fn new(request: &Request<'_>) -> Self {
-        let mut template = Self {
-            block: Vec::with_capacity(256),
-            frames: Vec::new(),
-            head_bytes: 0,
-            body: Arc::default(),
-            head_request: false,
-            path_at: (0, 0),
-        };
-        template.set(request);
-        template
-    }
-
-    /// Encodes another request in the same buffers: for requests that are each encoded anew. Only a
-    /// body of another length allocates memory.
-    pub fn set(&mut self, request: &Request<'_>) {
         let given = |name: &str| request.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
-        let block = &mut self.block;
-        block.clear();
+        let mut head = Vec::with_capacity(256);
+        let block = &mut head;
         match request.method {
             "GET" => put_integer(block, 0x80, 7, 2),
             "POST" => put_integer(block, 0x80, 7, 3),
@@ -74,26 +57,29 @@ impl Template {
         }
         put_integer(block, 0x80, 7, if request.scheme == "https" { 7 } else { 6 });
         put_literal(block, 1, given("host").map_or(request.authority, |(_, value)| value));
-        let path_from = block.len();
-        put_path(block, request.path);
-        self.path_at = (path_from, block.len());
+        if request.path == "/" {
+            put_integer(block, 0x80, 7, 4)
+        } else {
+            put_literal(block, 4, request.path)
+        }
         if given("user-agent").is_none() {
             put_field(block, "user-agent", USER_AGENT.as_bytes());
         }
         if let (Some(length), None) = (request.declared_length(), given("content-length")) {
-            put_field(block, "content-length", Decimal::new(length).digits());
+            put_field(block, "content-length", itoa::Buffer::new().format(length).as_bytes());
         }
         for (name, value) in request.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host")) {
             put_field(block, name, value.as_bytes());
         }
-        let body = request.body.unwrap_or_default();
-        match Arc::get_mut(&mut self.body) {
-            Some(before) if before.len() == body.len() => before.copy_from_slice(body),
-            // It is still being sent, or has another length.
-            _ => self.body = if body.is_empty() { Arc::default() } else { body.into() },
-        }
-        self.head_request = request.method == "HEAD";
-        self.lay_out();
+        let mut template = Self {
+            block: head,
+            frames: Vec::new(),
+            head_bytes: 0,
+            body: request.body.unwrap_or_default().into(),
+            head_request: request.method == "HEAD",
+        };
+        template.lay_out();
+        template
     }
 
     /// The same with further fields, such as cookies.
@@ -103,18 +89,6 @@ impl Template {
         for (name, value) in headers {
             put_field(&mut other.block, name, value.as_bytes());
         }
-        other.lay_out();
-        other
-    }
-
-    /// The same for another path, such as a redirect's.
-    #[must_use]
-    pub fn with_path(&self, path: &str) -> Self {
-        let mut other = self.clone();
-        other.block.truncate(self.path_at.0);
-        put_path(&mut other.block, path);
-        other.path_at.1 = other.block.len();
-        other.block.extend_from_slice(&self.block[self.path_at.1..]);
         other.lay_out();
         other
     }
@@ -182,10 +156,6 @@ impl Template {
     pub(super) fn head_request(&self) -> bool {
         self.head_request
     }
-}
-
-fn put_path(block: &mut Vec<u8>, path: &str) {
-    if path == "/" { put_integer(block, 0x80, 7, 4) } else { put_literal(block, 4, path) }
 }
 
 /// A field whose name is at `index` of the static table, marked as not to be indexed.
@@ -274,44 +244,8 @@ mod tests {
         let begin = [":method = POST", ":scheme = https", ":authority = b.example"];
         let end = ["te = trailers", "user-agent = me", "content-length = 0", "x-y = Z", "cookie = a=b"];
         assert_eq!(fields(&template), [&begin[..], &[":path = /x"], &end].concat());
-        let other = template.with_path("/other?z").with_extra(&[("Cookie", "c=d"), ("Upgrade", "no")]);
-        assert_eq!(fields(&other), [&begin[..], &[":path = /other?z"], &end, &["cookie = c=d"]].concat());
-        assert_eq!(fields(&other.with_path("/")).len(), 10);
-    }
-
-    #[test]
-    fn another_request_in_the_same_place() {
-        let large = vec![b'u'; MAX_PAYLOAD + 1];
-        let value = "v".repeat(MAX_PAYLOAD);
-        let requests = [
-            Request { method: "POST", headers: &[("X-Y", "Z")], body: Some(b"abc"), ..GET },
-            Request { method: "POST", path: "/longer?x", body: Some(b"def"), ..GET },
-            GET,
-            Request { method: "HEAD", path: "/", headers: &[("A", &value), ("Cookie", &value)], ..GET },
-            Request { method: "PUT", scheme: "http", body: Some(&large), ..GET },
-            Request { method: "POST", ..GET },
-        ];
-        let mut template = Template::new(&GET);
-        // A body that is still being sent must not change.
-        let mut sent = Vec::new();
-        for request in requests.iter().chain(requests.iter().rev()) {
-            template.set(request);
-            let new = Template::new(request);
-            assert_eq!(fields(&template), fields(&new));
-            assert_eq!((template.whole(), template.body()), (new.whole(), new.body()));
-            assert_eq!((template.head(), template.head_request()), (new.head(), new.head_request()));
-            assert_eq!(fields(&template.with_path("/other")), fields(&new.with_path("/other")));
-            sent.push((template.body().clone(), request.body.unwrap_or_default()));
-            assert!(sent.iter().all(|(body, expected)| body[..] == **expected));
-        }
-        drop(sent);
-        // Once warm, it allocates nothing.
-        let post = |body| Request { method: "POST", body: Some(body), ..GET };
-        template.set(&post(b"abc"));
-        let before = (template.block.as_ptr(), template.frames.as_ptr(), template.body.as_ptr());
-        template.set(&post(b"xyz"));
-        assert_eq!((template.block.as_ptr(), template.frames.as_ptr(), template.body.as_ptr()), before);
-        assert!(template.whole().ends_with(b"xyz"));
+        let other = template.with_extra(&[("Cookie", "c=d"), ("Upgrade", "no")]);
+        assert_eq!(fields(&other), [&begin[..], &[":path = /x"], &end, &["cookie = c=d"]].concat());
     }
 
     #[test]

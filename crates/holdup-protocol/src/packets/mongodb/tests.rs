@@ -1,6 +1,7 @@
 //! Conversations of MongoDB, message by message: by the manual where no server here sends them.
 
 use super::*;
+use crate::packets::conversation::Reader as _;
 use crate::packets::statement::Statements;
 use crate::packets::turn::Turn;
 use holdup_mongodb::Writer;
@@ -57,13 +58,13 @@ fn talk(steps: &[(char, Vec<u8>)], kept: usize, in_full: bool) -> Vec<Turn> {
         let piece = Piece { at, bytes: stored, cut: (bytes.len() - stored.len()) as u32 };
         let mut to = Sinks { statements: &mut statements, turns: &mut turns };
         match side {
-            '>' => mongodb.client(&piece, &mut to),
-            '<' => mongodb.server(&piece, &mut to),
+            '>' => mongodb.take(true, &piece, &mut to),
+            '<' => mongodb.take(false, &piece, &mut to),
             side => mongodb.lost(*side == 'c', at, bytes.len() as u32, &mut to),
         }
     }
-    mongodb.pending().finish_all(Outcome::Unfinished, Outcome::Unfinished, None, &mut turns);
-    if let Some(opaque) = mongodb.opaque() {
+    mongodb.talk().pending.finish_all(Outcome::Unfinished, Outcome::Unfinished, None, &mut turns);
+    if let Some(opaque) = &mut mongodb.talk().opaque {
         opaque.pending.finish_all(Outcome::Ok, Outcome::Unfinished, None, &mut turns);
     }
     turns

@@ -1,6 +1,7 @@
 //! The commands of a MySQL or MariaDB client: the first byte of a message in the command phase, and
 //! the text after it.
 
+use crate::database::cursor::Cursor;
 use crate::packets::turn::Kind;
 
 /// A command.
@@ -29,56 +30,47 @@ pub(crate) enum Command {
     Stream,
 }
 
+/// The commands by their numbers, with the server's names of those that are not statements.
+const COMMANDS: [(u8, Command, &str); 27] = [
+    (0x01, Command::Quit, "Quit"),
+    (0x02, Command::Simple, "Init DB"),
+    (0x03, Command::Query, ""),
+    (0x04, Command::FieldList, "Field List"),
+    (0x05, Command::Simple, "Create DB"),
+    (0x06, Command::Simple, "Drop DB"),
+    (0x07, Command::Simple, "Refresh"),
+    (0x08, Command::Simple, "Shutdown"),
+    (0x09, Command::Simple, "Statistics"),
+    (0x0a, Command::Processes, "Processlist"),
+    (0x0c, Command::Simple, "Kill"),
+    (0x0d, Command::Simple, "Debug"),
+    (0x0e, Command::Simple, "Ping"),
+    (0x11, Command::ChangeUser, "Change user"),
+    (0x12, Command::Stream, "Binlog Dump"),
+    (0x15, Command::Simple, "Register Slave"),
+    (0x16, Command::Prepare, ""),
+    (0x17, Command::Execute, ""),
+    (0x18, Command::LongData, "Long Data"),
+    (0x19, Command::Close, "Close stmt"),
+    (0x1a, Command::Simple, "Reset stmt"),
+    (0x1b, Command::Simple, "Set option"),
+    (0x1c, Command::Fetch, "Fetch"),
+    (0x1d, Command::Simple, "Daemon"),
+    (0x1e, Command::Stream, "Binlog Dump"),
+    (0x1f, Command::Reset, "Reset Connection"),
+    // MariaDB's execution of many rows at once.
+    (0xfa, Command::Execute, ""),
+];
+
 impl Command {
     /// The command of this number; none if it is unknown.
     pub fn from_number(number: u8) -> Option<Self> {
-        Some(match number {
-            0x01 => Self::Quit,
-            0x03 => Self::Query,
-            0x04 => Self::FieldList,
-            // Database, refresh, shutdown, statistics, kill, debug, ping, replica, statement reset, option, daemon.
-            0x02 | 0x05..=0x09 | 0x0c..=0x0e | 0x15 | 0x1a | 0x1b | 0x1d => Self::Simple,
-            0x0a => Self::Processes,
-            0x11 => Self::ChangeUser,
-            0x12 | 0x1e => Self::Stream,
-            0x16 => Self::Prepare,
-            // 0xfa is MariaDB's execution of many rows at once.
-            0x17 | 0xfa => Self::Execute,
-            0x18 => Self::LongData,
-            0x19 => Self::Close,
-            0x1c => Self::Fetch,
-            0x1f => Self::Reset,
-            _ => return None,
-        })
+        COMMANDS.iter().find(|(known, ..)| *known == number).map(|(_, command, _)| *command)
     }
 
     /// The server's name of a command that is not a statement.
     pub fn name(number: u8) -> &'static str {
-        match number {
-            0x01 => "Quit",
-            0x02 => "Init DB",
-            0x04 => "Field List",
-            0x05 => "Create DB",
-            0x06 => "Drop DB",
-            0x07 => "Refresh",
-            0x08 => "Shutdown",
-            0x09 => "Statistics",
-            0x0a => "Processlist",
-            0x0c => "Kill",
-            0x0d => "Debug",
-            0x0e => "Ping",
-            0x11 => "Change user",
-            0x12 | 0x1e => "Binlog Dump",
-            0x15 => "Register Slave",
-            0x18 => "Long Data",
-            0x19 => "Close stmt",
-            0x1a => "Reset stmt",
-            0x1b => "Set option",
-            0x1c => "Fetch",
-            0x1d => "Daemon",
-            0x1f => "Reset Connection",
-            _ => "",
-        }
+        COMMANDS.iter().find(|(known, ..)| *known == number).map_or("", |(_, _, name)| name)
     }
 
     pub fn kind(self) -> Kind {
@@ -94,16 +86,8 @@ impl Command {
 
 /// A length-encoded integer of the protocol, and the bytes after it.
 pub(crate) fn length_encoded(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let (first, rest) = bytes.split_first()?;
-    let count = match first {
-        0..=0xfa => return Some((u64::from(*first), rest)),
-        0xfc => 2,
-        0xfd => 3,
-        0xfe => 8,
-        _ => return None,
-    };
-    let (number, rest) = rest.split_at_checked(count)?;
-    Some((number.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)), rest))
+    let mut cursor = Cursor(bytes);
+    Some((cursor.packed().ok()?, cursor.0))
 }
 
 /// The SQL of a query, after its attributes if it has any. If the login was seen, `has_attributes`

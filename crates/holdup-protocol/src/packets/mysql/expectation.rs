@@ -49,7 +49,7 @@ impl Mysql {
         match id {
             Some(LAST_PREPARED) => {
                 // It has no number yet, and must not lend its trace again once it has one.
-                if let Some((_, Expected::Prepared { sent, .. })) = self.pending.last() {
+                if let Some((_, Expected::Prepared { sent, .. })) = self.talk.pending.last() {
                     *sent = sent.without_trace();
                 }
                 self.last_prepared.lend()

@@ -48,8 +48,8 @@ impl Capabilities {
     }
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|two| u32::from(u16::from_le_bytes(*two)))
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|two| u16::from_le_bytes(*two))
 }
 
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -65,7 +65,8 @@ pub(crate) fn greeting(content: &[u8]) -> Option<(u32, Capabilities)> {
     // After the id: 8 bytes of scramble, a filler, capabilities, character set, status, more
     // capabilities, length of the scramble, 6 reserved, and MariaDB's own capabilities, which are
     // reserved and 0 for others.
-    let low = u16_at(rest, 13).unwrap_or(0) | u16_at(rest, 18).unwrap_or(0) << 16;
+    let half = |at| u32::from(u16_at(rest, at).unwrap_or(0));
+    let low = half(13) | half(18) << 16;
     let mariadb = if low & MYSQL == 0 { u32_at(rest, 27).unwrap_or(0) } else { 0 };
     Some((id, Capabilities { low, mariadb }))
 }
@@ -102,7 +103,7 @@ pub(crate) enum LoginReply {
 /// Reads a client's reply; none if it is too short.
 pub(crate) fn login_reply(content: &[u8], length: u64) -> Option<LoginReply> {
     // Before 4.1 the capabilities had two bytes.
-    let low = u32_at(content, 0).or_else(|| u16_at(content, 0))?;
+    let low = u32_at(content, 0).or_else(|| u16_at(content, 0).map(u32::from))?;
     if low & SSL != 0 && length <= 32 {
         return Some(LoginReply::Tls);
     }

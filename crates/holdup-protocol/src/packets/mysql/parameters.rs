@@ -5,6 +5,9 @@
 use std::fmt::Write as _;
 
 use super::command::length_encoded;
+use crate::database::answer::Column;
+use crate::database::cursor::Cursor;
+use crate::database::mysql::row;
 
 /// A flag of an execution: its parameters are preceded by their number.
 const COUNT_AVAILABLE: u8 = 0x08;
@@ -74,38 +77,28 @@ impl Parameters {
 }
 
 /// Writes the value that starts `bytes`; returns the bytes after it.
-fn value<'a>(list: &mut String, kind: [u8; 2], bytes: &'a [u8]) -> Option<&'a [u8]> {
-    let is_unsigned = kind[1] & UNSIGNED != 0;
-    let width = match kind[0] {
-        1 => 1,
-        2 | 13 => 2,
-        3 | 9 | 4 => 4,
-        8 | 5 => 8,
-        6 => {
-            list.push_str("NULL");
-            return Some(bytes);
-        }
-        7 | 10 | 12 => return moment(list, bytes),
-        11 => return time(list, bytes),
-        _ => {
-            let (length, rest) = length_encoded(bytes)?;
-            let (text, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-            quoted(list, &String::from_utf8_lossy(text));
-            return Some(rest);
-        }
+fn value<'a>(list: &mut String, [kind, flags]: [u8; 2], bytes: &'a [u8]) -> Option<&'a [u8]> {
+    if kind == row::kind::NULL {
+        list.push_str("NULL");
+        return Some(bytes);
+    }
+    // What a time leaves out at its end is zero, and is not written.
+    let length = bytes.first().copied().unwrap_or(0);
+    let is_day = matches!(kind, row::kind::DATETIME | row::kind::TIMESTAMP) && length <= 4;
+    let column = Column {
+        kind: if is_day { row::kind::DATE } else { kind },
+        is_unsigned: flags & UNSIGNED != 0,
+        decimals: if length > 8 { row::MAX_DECIMALS } else { 0 },
     };
-    let (number, rest) = bytes.split_at_checked(width)?;
-    let raw = number.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
-    let _ = match kind[0] {
-        4 => write!(list, "{}", f32::from_le_bytes(*number.first_chunk()?)),
-        5 => write!(list, "{}", f64::from_le_bytes(*number.first_chunk()?)),
-        _ if is_unsigned => write!(list, "{raw}"),
-        _ => {
-            let above = 64 - 8 * width;
-            write!(list, "{}", ((raw << above).cast_signed()) >> above)
-        }
-    };
-    Some(rest)
+    let mut cursor = Cursor(bytes);
+    let text = row::value(&mut cursor, &column).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    if row::is_number(kind) {
+        list.push_str(&text)
+    } else {
+        quoted(list, &text)
+    }
+    Some(cursor.0)
 }
 
 /// A text in the format of PostgreSQL's log: in quotes, with quotes in it doubled.
@@ -113,35 +106,6 @@ pub(crate) fn quoted(list: &mut String, text: &str) {
     list.push('\'');
     list.push_str(&text.replace('\'', "''"));
     list.push('\'');
-}
-
-fn moment<'a>(list: &mut String, bytes: &'a [u8]) -> Option<&'a [u8]> {
-    let (length, rest) = bytes.split_first()?;
-    let (parts, rest) = rest.split_at_checked(usize::from(*length))?;
-    let byte = |at: usize| parts.get(at).copied().unwrap_or(0);
-    let mut text = format!("{:04}-{:02}-{:02}", u16::from_le_bytes([byte(0), byte(1)]), byte(2), byte(3));
-    if parts.len() > 4 {
-        let _ = write!(text, " {:02}:{:02}:{:02}", byte(4), byte(5), byte(6));
-    }
-    if parts.len() > 7 {
-        let _ = write!(text, ".{:06}", u32::from_le_bytes([byte(7), byte(8), byte(9), byte(10)]));
-    }
-    quoted(list, &text);
-    Some(rest)
-}
-
-fn time<'a>(list: &mut String, bytes: &'a [u8]) -> Option<&'a [u8]> {
-    let (length, rest) = bytes.split_first()?;
-    let (parts, rest) = rest.split_at_checked(usize::from(*length))?;
-    let byte = |at: usize| parts.get(at).copied().unwrap_or(0);
-    let days = u32::from_le_bytes([byte(1), byte(2), byte(3), byte(4)]);
-    let hours = u64::from(days) * 24 + u64::from(byte(5));
-    let mut text = format!("{}{hours:02}:{:02}:{:02}", if byte(0) == 1 { "-" } else { "" }, byte(6), byte(7));
-    if parts.len() > 8 {
-        let _ = write!(text, ".{:06}", u32::from_le_bytes([byte(8), byte(9), byte(10), byte(11)]));
-    }
-    quoted(list, &text);
-    Some(rest)
 }
 
 #[cfg(test)]

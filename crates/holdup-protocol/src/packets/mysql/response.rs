@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::command::length_encoded;
-use super::login::u32_at;
+use super::login::{u16_at, u32_at};
 use crate::packets::framing::Message;
 use crate::packets::statement::SentSql;
 use crate::packets::turn::ResponseInfo;
@@ -86,9 +86,7 @@ impl Expected {
     ) -> Meaning {
         let content = message.content;
         let first = content.first().copied();
-        if first == Some(0xff)
-            && let Some(code) = content.get(1..).and_then(<[u8]>::first_chunk).map(|two| u16::from_le_bytes(*two))
-        {
+        if let (Some(0xff), Some(code)) = (first, u16_at(content, 1)) {
             if code == PROGRESS {
                 return Meaning::GoesOn;
             }
@@ -140,22 +138,20 @@ fn status(message: &Message<'_>) -> Option<u16> {
         let (_, rest) = length_encoded(rest)?;
         length_encoded(rest)?.1
     };
-    at.first_chunk().map(|two| u16::from_le_bytes(*two))
+    u16_at(at, 0)
 }
 
 /// Adds an ending message's other content.
 fn tell(info: &mut ResponseInfo, message: &Message<'_>) {
     let Some((first, rest)) = message.content.split_first() else { return };
-    let word = |at: usize| rest.get(at..).and_then(<[u8]>::first_chunk).map(|two| u16::from_le_bytes(*two));
     if *first == 0xfe && message.length == 5 {
-        (info.warnings, info.status) = (word(0).unwrap_or(0), word(2).unwrap_or(0));
+        (info.warnings, info.status) = (u16_at(rest, 0).unwrap_or(0), u16_at(rest, 2).unwrap_or(0));
         return;
     }
     let Some((affected, behind)) = length_encoded(rest) else { return };
     let Some((_, behind)) = length_encoded(behind) else { return };
-    let word = |at: usize| behind.get(at..).and_then(<[u8]>::first_chunk).map(|two| u16::from_le_bytes(*two));
     info.affected += affected;
-    (info.status, info.warnings) = (word(0).unwrap_or(0), word(2).unwrap_or(0));
+    (info.status, info.warnings) = (u16_at(behind, 0).unwrap_or(0), u16_at(behind, 2).unwrap_or(0));
 }
 
 fn result(place: &mut Place, message: &Message<'_>, response: &mut ResponseState) -> Meaning {
@@ -221,10 +217,9 @@ fn preparation(
     let columns_or_end = |columns: u16| if columns > 0 { Some(PreparePlace::Columns(columns)) } else { None };
     let next = match *place {
         PreparePlace::Start => {
-            let number =
-                |at: usize| message.content.get(at..).and_then(<[u8]>::first_chunk).map(|n| u16::from_le_bytes(*n));
+            let content = message.content;
             let (Some(0), Some(id), Some(columns), Some(parameters)) =
-                (message.content.first(), u32_at(message.content, 1), number(5), number(7))
+                (content.first(), u32_at(content, 1), u16_at(content, 5), u16_at(content, 7))
             else {
                 return Meaning::Senseless;
             };

@@ -1,6 +1,7 @@
 //! Conversations of MySQL, segment by segment.
 
 use super::*;
+use crate::packets::conversation::Reader as _;
 use crate::packets::statement::Statements;
 use crate::packets::turn::Turn;
 
@@ -10,7 +11,7 @@ fn talk(mysql: &mut Mysql, steps: &[(char, Vec<u8>)]) -> Vec<Turn> {
     for (n, (side, bytes)) in steps.iter().enumerate() {
         let piece = Piece { at: 10 * (n as i64 + 1), bytes, cut: 0 };
         let mut to = Sinks { statements: &mut statements, turns: &mut turns };
-        if *side == '>' { mysql.client(&piece, &mut to) } else { mysql.server(&piece, &mut to) }
+        if *side == '>' { mysql.take(true, &piece, &mut to) } else { mysql.take(false, &piece, &mut to) }
     }
     turns
 }
@@ -171,15 +172,15 @@ fn what_is_lost_is_marked_and_the_next_is_read() {
     let (mut statements, mut turns) = (Statements::default(), Vec::new());
     let mut to = Sinks { statements: &mut statements, turns: &mut turns };
     let (one, two) = (query("SELECT 1").1, query("SELECT 2").1);
-    mysql.client(&Piece { at: 1, bytes: &one, cut: 0 }, &mut to);
+    mysql.take(true, &Piece { at: 1, bytes: &one, cut: 0 }, &mut to);
     mysql.lost(false, 2, 1000, &mut to);
-    mysql.server(&Piece { at: 3, bytes: b"rest of rows", cut: 0 }, &mut to);
-    mysql.client(&Piece { at: 4, bytes: &two, cut: 0 }, &mut to);
-    mysql.server(&Piece { at: 5, bytes: &messages(&[b"\x01", COLUMN, EOF, EOF]), cut: 0 }, &mut to);
+    mysql.take(false, &Piece { at: 3, bytes: b"rest of rows", cut: 0 }, &mut to);
+    mysql.take(true, &Piece { at: 4, bytes: &two, cut: 0 }, &mut to);
+    mysql.take(false, &Piece { at: 5, bytes: &messages(&[b"\x01", COLUMN, EOF, EOF]), cut: 0 }, &mut to);
     // A request that was not captured at all.
     mysql.lost(true, 6, 40, &mut to);
-    mysql.server(&Piece { at: 7, bytes: &messages(&[OK]), cut: 0 }, &mut to);
-    mysql.client(&Piece { at: 8, bytes: &one, cut: 0 }, &mut to);
+    mysql.take(false, &Piece { at: 7, bytes: &messages(&[OK]), cut: 0 }, &mut to);
+    mysql.take(true, &Piece { at: 8, bytes: &one, cut: 0 }, &mut to);
     let seen: Vec<_> = turns.iter().map(|turn| (turn.request_at, turn.done_at, turn.is_lost)).collect();
     assert_eq!(seen, [(1, 3, true), (4, 5, false), (6, 7, true)]);
 }
@@ -189,11 +190,11 @@ fn rows_that_were_not_stored_are_passed_over() {
     let mut mysql = Mysql::new(None);
     let (mut statements, mut turns) = (Statements::default(), Vec::new());
     let mut to = Sinks { statements: &mut statements, turns: &mut turns };
-    mysql.client(&Piece { at: 1, bytes: &query("SELECT 1").1, cut: 0 }, &mut to);
-    mysql.server(&Piece { at: 2, bytes: &messages(&[b"\x01", COLUMN, EOF]), cut: 5000 }, &mut to);
+    mysql.take(true, &Piece { at: 1, bytes: &query("SELECT 1").1, cut: 0 }, &mut to);
+    mysql.take(false, &Piece { at: 2, bytes: &messages(&[b"\x01", COLUMN, EOF]), cut: 5000 }, &mut to);
     assert!(mysql.ends_by_turn());
-    mysql.server(&Piece { at: 3, bytes: b"abc", cut: 100 }, &mut to);
-    mysql.client(&Piece { at: 4, bytes: &query("SELECT 2").1, cut: 0 }, &mut to);
+    mysql.take(false, &Piece { at: 3, bytes: b"abc", cut: 100 }, &mut to);
+    mysql.take(true, &Piece { at: 4, bytes: &query("SELECT 2").1, cut: 0 }, &mut to);
     assert_eq!((turns[0].done_at, turns[0].is_lost, turns[0].first_byte_at), (3, false, Some(2)));
     assert!(turns[0].response_bytes > 5100);
 }

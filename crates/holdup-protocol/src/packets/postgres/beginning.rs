@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::packets::mysql::quoted;
 use crate::packets::piece::Piece;
 use crate::packets::turn::ClientIdentity;
 
@@ -86,7 +87,7 @@ fn list(values: &[u8]) -> Option<String> {
             Err(_) => list.push_str("NULL"),
             Ok(length) => {
                 let (value, behind) = rest.split_at_checked(length)?;
-                let _ = write!(list, "'{}'", String::from_utf8_lossy(value).replace('\'', "''"));
+                quoted(&mut list, &String::from_utf8_lossy(value));
                 rest = behind;
             }
         }

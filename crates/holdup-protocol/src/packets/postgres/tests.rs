@@ -1,6 +1,7 @@
 //! Conversations of PostgreSQL, segment by segment.
 
 use super::*;
+use crate::packets::conversation::Reader as _;
 use crate::packets::statement::Statements;
 use crate::packets::turn::Turn;
 
@@ -9,7 +10,7 @@ fn talk(postgres: &mut Postgres, steps: &[(char, Vec<u8>)]) -> Vec<Turn> {
     for (n, (side, bytes)) in steps.iter().enumerate() {
         let piece = Piece { at: 10 * (n as i64 + 1), bytes, cut: 0 };
         let mut to = Sinks { statements: &mut statements, turns: &mut turns };
-        if *side == '>' { postgres.client(&piece, &mut to) } else { postgres.server(&piece, &mut to) }
+        if *side == '>' { postgres.take(true, &piece, &mut to) } else { postgres.take(false, &piece, &mut to) }
     }
     turns
 }
@@ -125,7 +126,7 @@ fn copy_cancel_and_tls() {
     let mut cancel = Postgres::new(true);
     let cancelling = [&16_u32.to_be_bytes()[..], &CANCEL_REQUEST.to_be_bytes(), b"pid_key_"].concat();
     assert!(talk(&mut cancel, &[('>', cancelling)]).is_empty());
-    assert_eq!(cancel.pending().len(), 1);
+    assert_eq!(cancel.talk().pending.len(), 1);
 
     let tls = [
         ('>', startup(SSL_REQUEST)),

@@ -7,12 +7,13 @@ use holdup_compare::capacity::{self, Run};
 use holdup_diagnose::diagnose;
 use holdup_load::scenario::Scenario;
 use holdup_recording::folder::Folder;
-use holdup_recording::{Recording, clock, files};
+use holdup_recording::{Recording, files};
 use serde::{Deserialize, Serialize};
 
 use super::Args;
 use crate::commands::LARGEST_BYTES;
 use crate::failure::Failure;
+use crate::repeat;
 use crate::repeat::order::balanced;
 use crate::repeat::quota::Quota;
 
@@ -55,15 +56,11 @@ pub fn play(args: &Args) -> Result<SearchSeries, Failure> {
     let stop = crate::stop::stop_flag()?;
     let quota = args.cgroup.as_deref().map(Quota::for_cgroup).transpose()?;
     let dir = args.output.empty_dir(&format!("{}-capacity", first.name))?;
-    let held = Folder::create(&dir).map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
-    let say = |text: &str| {
-        if !args.output.quiet {
-            errln!("{text}");
-        }
-    };
+    let held = repeat::folder(&dir)?;
+    let say = |text: &str| args.output.say(text);
     let values: Vec<Option<&(String, f64)>> =
         args.vary.as_ref().map_or_else(|| vec![None], |vary| vary.values.iter().map(Some).collect());
-    let seed = args.order_seed.unwrap_or_else(|| clock::now_ns().unsigned_abs() % 1_000_000);
+    let seed = repeat::seed(args.order_seed);
     let order = balanced(values.len(), args.repeat, seed);
     let within = first.search.as_ref().map_or(0.0, |search| search.budget.as_secs_f64());
     let longest = match within * order.len() as f64 {

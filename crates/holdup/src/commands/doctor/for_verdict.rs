@@ -12,13 +12,14 @@ use holdup_collect::proc::Proc;
 use holdup_collect::watch::{self, Options};
 use holdup_diagnose::verdict::{Answer, SplitReport};
 use holdup_diagnose::{Diagnosis, diagnose};
-use holdup_recording::{CoverageState, Limits, Manifest, Recording};
+use holdup_recording::{CoverageState, Manifest, Recording};
 use serde::Serialize;
 
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::session::{self, Session};
+use crate::terminal::words::told;
 use holdup_recording::secret::redact_value;
 
 /// Time between samples.
@@ -163,20 +164,8 @@ fn measure(
     let stop = crate::stop::stop_flag()?;
     let to = session::default_dir("for-verdict");
     let mut progress = Progress::new(true, Some(length));
-    let session = Session {
-        name: "for-verdict",
-        scenario: None,
-        watch_for: Some(length),
-        thresholds: Vec::new(),
-        watch: &watch,
-        interval: INTERVAL,
-        dir: &to,
-        partial: true,
-        slow: None,
-        limits: Limits::default(),
-        recording_id: None,
-        store: None,
-    };
+    let watched = Session::new("for-verdict", &watch, INTERVAL, &to);
+    let session = Session { watch_for: Some(length), partial: true, ..watched };
     let recorded = match session::record(&session, &mut progress, &stop) {
         Ok(recorded) => recorded,
         Err(Failure::Interrupted) => return Err(Failure::Interrupted),
@@ -231,8 +220,8 @@ fn print(report: &Report, dir: &Path) {
         outln!("\nThis verdict has no rivals: no measurement would change it.");
         return;
     };
-    outln!("\n{bold}Rivals{bold:#}  {}", split.rivals.iter().map(|cause| cause.slug()).collect::<Vec<_>>().join(", "));
-    outln!("{bold}Deciding measurement{bold:#}  {}", split.measure);
+    outln!("\n{bold}Rivals{bold:#}  {}", Cause::join(&split.rivals, ", "));
+    outln!("{bold}Deciding measurement{bold:#}  {}", told(&split.measure));
     if let Some(command) = &split.command {
         outln!("                {bold}{command}{bold:#}");
     }
@@ -242,7 +231,7 @@ fn print(report: &Report, dir: &Path) {
     }
     outln!("\n{bold}Measured{bold:#} with {}", report.taken.join(", "));
     for rival in &report.rivals {
-        outln!("  {:<26} {:<11} {}", rival.cause, rival.outcome.replace('_', " "), rival.text);
+        outln!("  {:<26} {:<11} {}", rival.cause, rival.outcome.replace('_', " "), told(&rival.text));
     }
     if let Some(answer) = &report.answer {
         outln!("\n{answer}");

@@ -7,20 +7,17 @@ use std::time::{Duration, Instant};
 
 use holdup_import::access::lines::{Line, Lines};
 use holdup_import::access::{AccessLog, Account, Family, Format, SAMPLE_LINES};
-use holdup_recording::manifest::{Host, Manifest, RunState};
+use holdup_recording::rows::Sample;
 use holdup_recording::words::ms;
-use holdup_recording::writer::Recorder;
-use holdup_recording::{Batch, Coverage, CoverageState, clock};
+use holdup_recording::{Batch, Coverage, clock};
 
-use super::pace::Pace;
-use super::{InputFile, Report};
+use super::writer::Writer;
+use super::{InputFile, Report, short};
 use crate::failure::Failure;
-use crate::session::default_dir;
+use crate::recorded::coverage;
 
 /// Rows that are passed on at once.
 const ROWS_AT_ONCE: usize = 10_000;
-/// Rows that may wait to be written.
-const ROWS_WAITING: usize = 200_000;
 
 /// Interval between reports of progress.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
@@ -32,13 +29,6 @@ const UNREADABLE_RATIO_MAX: f64 = 0.5;
 
 const ENABLE: &str =
     "log the response time: nginx log_format with $request_time $upstream_response_time, Apache LogFormat with %D";
-
-/// The arguments of an import.
-pub(super) struct ImportRequest<'a> {
-    pub files: Vec<InputFile>,
-    pub dir: Option<&'a Path>,
-    pub log_format: Option<&'a str>,
-}
 
 /// Whether a file that begins like this is an access log: its format reads at least half of the
 /// lines.
@@ -62,8 +52,7 @@ fn detect(head: &[u8]) -> Option<Format> {
 }
 
 /// Reads access logs into a recording, and reports what they contain.
-pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
-    let ImportRequest { files, dir, log_format } = given;
+pub(super) fn import(files: Vec<InputFile>, dir: &Path, log_format: Option<&str>) -> Result<Report, Failure> {
     let format = match log_format {
         Some(text) => Format::from_user(text).map_err(|why| Failure::Unusable(format!("--log-format: {why}")))?,
         None => common_format(&files)?,
@@ -76,17 +65,9 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
     }
     let account = log.finish();
     refuse_unreadable(&account)?;
-    let name = names.first().map_or("access", |name| name.split('.').next().unwrap_or(name));
-    let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
-    record(&account, &names, &dir)?;
+    record(&account, &names, dir)?;
     let next = vec![format!("next: holdup diagnose {}", dir.display())];
-    Ok(Report {
-        text: summary_text(&account, &dir),
-        json: summary_json(&account, &dir),
-        next,
-        failed: None,
-        segments: None,
-    })
+    Ok(Report { text: summary_text(&account, dir), json: summary_json(&account, dir), next, ..Report::default() })
 }
 
 /// The format of all files; they count as parts of one log.
@@ -171,37 +152,25 @@ fn record(account: &Account, names: &[String], dir: &Path) -> Result<(), Failure
     let Some((from, to)) = account.timeline.span() else {
         return Err(Failure::Unusable("the log holds no requests".to_owned()));
     };
-    let mut manifest = Manifest::starting(&names.join(", "), from, Host::default());
-    manifest.coverage = vec![coverage(&source, account)];
-    let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
-    let sink = recorder.sink();
-    let mut pace = Pace::new("samples", ROWS_WAITING);
-    let mut rows = Vec::new();
+    let mut writer = Writer::new(&names.join(", "), dir, "samples");
+    let (mut written, mut rows) = (Ok(()), Vec::new());
+    let mut put = |rows: &mut Vec<Sample>| {
+        if written.is_ok() {
+            written = writer.put(from, Batch { samples: std::mem::take(rows), ..Batch::default() });
+        }
+    };
     account.timeline.samples(&source, &mut |sample| {
         rows.push(sample);
         if rows.len() >= ROWS_AT_ONCE {
-            pace.push(&sink, Batch { samples: std::mem::take(&mut rows), ..Batch::default() }, dir);
+            put(&mut rows);
         }
     });
-    pace.push(&sink, Batch { samples: rows, ..Batch::default() }, dir);
-    let folder = recorder.folder();
-    let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
-    // The recording ends with the log, not now.
-    manifest.ended_at = Some(to);
-    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
-}
-
-fn coverage(source: &str, account: &Account) -> Coverage {
-    let why = losses(account);
-    Coverage {
-        source: source.to_owned(),
-        state: if why.is_empty() { CoverageState::Complete } else { CoverageState::Partial },
-        why: (!why.is_empty()).then(|| why.join("; ")),
-        enable: (account.counts.untimed > 0).then(|| ENABLE.to_owned()),
-        cpu_ratio: None,
-        reads_total: account.counts.lines,
-        gaps_total: account.counts.unreadable,
-    }
+    put(&mut rows);
+    written?;
+    let counts = &account.counts;
+    let enable = (counts.untimed > 0).then(|| ENABLE.to_owned());
+    let coverage = Coverage { enable, ..coverage(&source, &losses(account), counts.lines, counts.unreadable) };
+    writer.finish((from, Some(to)), vec![coverage])
 }
 
 /// What the recording lacks.
@@ -245,7 +214,6 @@ fn summary_text(account: &Account, dir: &Path) -> String {
         }
     }
     text += &format!("status 500 or above: {}\n", counts.failed);
-    let short = |at: i64| clock::rfc3339(at - at.rem_euclid(1_000_000_000));
     for one in account.timeline.counts(Family::Failed) {
         let (first, last, most) = (short(one.first_at), short(one.last_at), short(one.most_at));
         let (name, count) = (one.name.replace('_', " "), one.count);

@@ -1,34 +1,22 @@
 //! `holdup import FILE.json ...`: turns the output of Amazon's command line into a recording. Files
 //! are read one after the other; holdup writes nothing before it understands all of them.
 
-use std::io::Read;
 use std::path::Path;
 
 use holdup_import::aws::{Aws, Figures, Series};
-use holdup_import::{LARGEST_BYTES, cloud};
-use holdup_recording::manifest::{Host, Manifest, RunState};
+use holdup_import::cloud;
 use holdup_recording::rows::{Sample, Setting};
-use holdup_recording::writer::Recorder;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
-use super::pace::Pace;
+use super::writer::Writer;
 use super::{InputFile, Report};
 use crate::failure::Failure;
-use crate::session::default_dir;
+use crate::recorded::coverage;
 
 /// Rows that are passed on at once.
 const ROWS_AT_ONCE: usize = 10_000;
-/// Rows that may wait to be written, some 700 bytes each.
-const ROWS_WAITING: usize = 200_000;
 /// Number of series that are printed.
 const SHOWN: usize = 40;
-
-/// The arguments of an import.
-pub(super) struct ImportRequest<'a> {
-    pub files: Vec<InputFile>,
-    pub dir: Option<&'a Path>,
-    pub db_instance: Option<&'a str>,
-}
 
 /// Whether a file that begins like this may be output of Amazon's command line.
 pub(super) fn is_json(head: &[u8]) -> bool {
@@ -61,18 +49,18 @@ pub(super) fn is_known(head: &[u8]) -> bool {
 }
 
 /// Reads files of Amazon's figures into a recording, and reports what they contain.
-pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
-    let ImportRequest { files, dir, db_instance } = given;
+pub(super) fn import(files: Vec<InputFile>, dir: &Path, db_instance: Option<&str>) -> Result<Report, Failure> {
     let mut aws = Aws::default();
     let (mut names, mut others, mut is_of_amazon) = (Vec::new(), Figures::default(), false);
     for file in files {
-        let InputFile { name, shown, head, rest, .. } = file;
-        let whole = std::io::Read::chain(head.as_slice(), rest);
-        if cloud::is_one(&String::from_utf8_lossy(&head)) {
-            add(read_other(whole, &shown, &name)?, &mut others);
+        let name = file.name.clone();
+        if cloud::is_one(&String::from_utf8_lossy(&file.head)) {
+            let bytes = file.whole("ask for fewer metrics or hours")?;
+            add(cloud::read(&bytes, &name).map_err(Failure::unusable)?, &mut others);
         } else {
             is_of_amazon = true;
-            aws.read(whole, &name).map_err(|mut e| {
+            let InputFile { shown, head, rest, .. } = file;
+            aws.read(std::io::Read::chain(head.as_slice(), rest), &name).map_err(|mut e| {
                 e.file.clone_from(&shown);
                 Failure::Unusable(format!("{e}; of a HAR or OpenAPI file: holdup import scenario {shown}"))
             })?;
@@ -83,28 +71,14 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
     if is_of_amazon || names.is_empty() {
         add(aws.finish(db_instance).map_err(Failure::unusable)?, &mut figures);
     }
-    let name = names.first().map_or("aws", |name| name.split('.').next().unwrap_or(name));
-    let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
     let summary = FiguresSummary::from_figures(&figures);
-    record(figures, &names.join(", "), &summary, &dir)?;
+    record(figures, &names.join(", "), &summary, dir)?;
     let next = vec![
         format!("wrote the figures to {}/samples.parquet; next: holdup diagnose {0}", dir.display()),
         "none of them is a response time; to measure that: holdup run SCENARIO --watch postgres://USER@HOST:5432"
             .to_owned(),
     ];
-    Ok(Report { text: summary.text(&dir), json: summary.json(&dir), next, failed: None, segments: None })
-}
-
-/// Reads figures of another cloud, whose documents are small.
-fn read_other(whole: impl Read, shown: &str, name: &str) -> Result<Figures, Failure> {
-    let mut bytes = Vec::new();
-    let read = whole.take(LARGEST_BYTES as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;
-    if bytes.len() > LARGEST_BYTES {
-        let why = format!("more than {LARGEST_BYTES} bytes; ask for fewer metrics or hours");
-        return Err(Failure::Unusable(format!("{shown}: {why}")));
-    }
-    cloud::read(&bytes, name).map_err(Failure::unusable)
+    Ok(Report { text: summary.text(dir), json: summary.json(dir), next, ..Report::default() })
 }
 
 fn add(more: Figures, all: &mut Figures) {
@@ -117,16 +91,13 @@ fn add(more: Figures, all: &mut Figures) {
 fn record(figures: Figures, title: &str, summary: &FiguresSummary, dir: &Path) -> Result<(), Failure> {
     // Settings alone have no time, so they count as current.
     let (from, to) = summary.span.unwrap_or_else(|| (clock::now_ns(), clock::now_ns()));
-    let mut manifest = Manifest::starting(title, from, Host::default());
-    let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
-    let sink = recorder.sink();
+    let mut writer = Writer::new(title, dir, "samples");
     let settings = figures.settings.into_iter().map(|setting| {
         let holdup_import::aws::Setting { source, name, value } = setting;
         Setting { observed_at: from, source, name, value }
     });
-    sink.push(Batch { settings: settings.collect(), ..Batch::default() });
-    let mut pace = Pace::new("samples", ROWS_WAITING);
-    manifest.coverage = coverage(&figures.series, &figures.notes, figures.is_partial);
+    writer.put(from, Batch { settings: settings.collect(), ..Batch::default() })?;
+    let coverage = coverage_by_file(&figures.series, &figures.notes, figures.is_partial);
     for Series { source, metric, labels, period_ns, points } in figures.series {
         let labels = Labels::new(labels);
         for points in points.chunks(ROWS_AT_ONCE) {
@@ -138,32 +109,20 @@ fn record(figures: Figures, title: &str, summary: &FiguresSummary, dir: &Path) -
                 labels: labels.clone(),
                 value: *value,
             };
-            pace.push(&sink, Batch { samples: points.iter().map(sample).collect(), ..Batch::default() }, dir);
+            writer.put(from, Batch { samples: points.iter().map(sample).collect(), ..Batch::default() })?;
         }
     }
-    let folder = recorder.folder();
-    let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
-    // The recording ends with the figures, not now.
-    manifest.ended_at = Some(to);
-    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+    writer.finish((from, Some(to)), coverage)
 }
 
 /// One entry for each file that has series.
-fn coverage(series: &[Series], notes: &[String], is_partial: bool) -> Vec<Coverage> {
+fn coverage_by_file(series: &[Series], notes: &[String], is_partial: bool) -> Vec<Coverage> {
     let mut all: Vec<Coverage> = Vec::new();
     for one in series {
         let points = one.points.len() as u64;
         match all.iter_mut().find(|coverage| coverage.source == one.source) {
             Some(coverage) => coverage.reads_total += points,
-            None => all.push(Coverage {
-                source: one.source.clone(),
-                state: CoverageState::Complete,
-                why: None,
-                enable: None,
-                cpu_ratio: None,
-                reads_total: points,
-                gaps_total: 0,
-            }),
+            None => all.push(coverage(&one.source, &[], points, 0)),
         }
     }
     for coverage in &mut all {
@@ -188,6 +147,7 @@ struct FiguresSummary {
     notes: Vec<String>,
 }
 
+#[derive(serde::Serialize)]
 struct Line {
     metric: String,
     labels: String,
@@ -264,12 +224,6 @@ impl FiguresSummary {
 
     /// The summary as JSON.
     fn json(&self, dir: &Path) -> serde_json::Value {
-        let series = self.series.iter().map(|line| {
-            serde_json::json!({
-                "metric": line.metric, "labels": line.labels, "points": line.points, "period_s": line.period_s,
-                "least": line.least, "mean": line.mean, "most": line.most,
-            })
-        });
         serde_json::json!({
             "recording": dir.display().to_string(),
             "points": self.points,
@@ -277,7 +231,7 @@ impl FiguresSummary {
             "to": self.span.map(|(_, to)| clock::rfc3339(to)),
             "notes": self.notes,
             "settings": self.settings.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
-            "series": series.collect::<Vec<_>>(),
+            "series": self.series,
         })
     }
 }

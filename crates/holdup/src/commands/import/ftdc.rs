@@ -5,17 +5,12 @@ use std::io::Read as _;
 use std::path::Path;
 
 use holdup_import::ftdc::{Account, Ftdc, SOURCE};
-use holdup_recording::manifest::{Host, Manifest, RunState};
-use holdup_recording::writer::Recorder;
-use holdup_recording::{Batch, Coverage, CoverageState, clock, words};
+use holdup_recording::{Batch, clock, words};
 
-use super::pace::Pace;
+use super::writer::Writer;
 use super::{InputFile, Report, guard};
 use crate::failure::Failure;
-use crate::session::default_dir;
-
-/// Rows that may wait to be written: above this, reading waits for writing.
-const ROWS_WAITING: usize = 400_000;
+use crate::recorded::coverage;
 
 /// Broken places that are named; the others are counted.
 const NAMED: usize = 5;
@@ -28,104 +23,39 @@ pub(super) fn is_named(name: &str) -> bool {
     name.rsplit('/').next().is_some_and(|own| own.starts_with("metrics."))
 }
 
-/// The arguments of an import.
-pub(super) struct ImportRequest<'a> {
-    pub files: Vec<InputFile>,
-    pub dir: Option<&'a Path>,
-}
-
 /// Reads the files of one server into a recording, and reports what they contain.
-pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
-    let names: Vec<String> = given.files.iter().map(|file| file.name.clone()).collect();
-    let dir = given.dir.map_or_else(|| default_dir("diagnostic-data"), Path::to_owned);
-    let mut writer = Writer { dir: &dir, recorder: None, pace: Pace::new("samples", ROWS_WAITING), failure: None };
+pub(super) fn import(files: Vec<InputFile>, dir: &Path) -> Result<Report, Failure> {
+    let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
+    let mut writer = Writer::new("diagnostic.data", dir, "samples");
     let mut ftdc = Ftdc::default();
-    for file in given.files {
+    let mut written = Ok(());
+    for file in files {
         let InputFile { name, shown, head, rest, .. } = file;
+        let mut put = |batch: Batch| {
+            if written.is_ok() && !batch.is_empty() {
+                let from = batch.samples.first().map_or_else(clock::now_ns, |sample| sample.observed_at);
+                written = writer.put(from, batch);
+            }
+        };
         let read = guard::reading(&shown, || {
-            let read = ftdc.read(&name, head.as_slice().chain(rest), &mut |batch| writer.put(batch));
+            let read = ftdc.read(&name, head.as_slice().chain(rest), &mut put);
             read.map_err(|error| Failure::Unusable(format!("{shown}: {error}")))
         });
         if let Err(failure) = read {
-            return Err(writer.end_early(failure, ftdc.finish().chunks));
+            return Err(writer.end_early(SOURCE, failure, ftdc.finish().chunks));
         }
-        if let Some(failure) = writer.failure.take() {
-            return Err(failure);
-        }
+        std::mem::replace(&mut written, Ok(()))?;
     }
     let account = ftdc.finish();
     let Some((from, to)) = account.span.filter(|_| account.samples > 0) else {
         let why = account.broken.first().map_or("no samples in it", String::as_str);
         return Err(Failure::Unusable(format!("{}: {why}", names.join(", "))));
     };
-    writer.finish(&names, &account, (from, to))?;
+    let coverage = coverage(SOURCE, &losses(&account), account.samples, account.broken_total);
+    writer.finish((from, Some(to)), vec![coverage])?;
     let next = vec![format!("next: holdup diagnose {}", dir.display())];
-    let (text, json) = (text(&names, &account, (from, to), &dir), json(&names, &account, (from, to), &dir));
-    Ok(Report { text, json, next, failed: None, segments: None })
-}
-
-/// Writes rows as they come.
-struct Writer<'a> {
-    dir: &'a Path,
-    recorder: Option<Recorder>,
-    pace: Pace,
-    /// Why the recorder could not be made.
-    failure: Option<Failure>,
-}
-
-impl Writer<'_> {
-    fn put(&mut self, batch: Batch) {
-        if self.failure.is_some() || batch.is_empty() {
-            return;
-        }
-        if self.recorder.is_none() {
-            let at = batch.samples.first().map_or_else(clock::now_ns, |sample| sample.observed_at);
-            match Recorder::create(self.dir, &Manifest::starting("diagnostic.data", at, Host::default())) {
-                Ok(recorder) => self.recorder = Some(recorder),
-                Err(error) => {
-                    self.failure = Some(Failure::unusable(error));
-                    return;
-                }
-            }
-        }
-        if let Some(recorder) = &self.recorder {
-            self.pace.push(&recorder.sink(), batch, self.dir);
-        }
-    }
-
-    /// Ends it with the rows so far, if there are any.
-    fn end_early(mut self, failure: Failure, chunks: u64) -> Failure {
-        let Some(recorder) = self.recorder.take() else { return failure };
-        let manifest = Manifest::starting("diagnostic.data", clock::now_ns(), Host::default());
-        let broken = guard::failed(SOURCE, &failure, chunks);
-        guard::end_early(recorder, manifest, broken, failure, self.dir)
-    }
-
-    fn finish(mut self, names: &[String], account: &Account, (from, to): (i64, i64)) -> Result<(), Failure> {
-        let Some(recorder) = self.recorder.take() else {
-            return Err(Failure::Unusable(format!("{}: no samples in it", names.join(", "))));
-        };
-        let mut manifest = Manifest::starting("diagnostic.data", from, Host::default());
-        manifest.coverage = vec![coverage(account)];
-        let folder = recorder.folder();
-        let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
-        // The recording ends with the last sample, not now.
-        manifest.ended_at = Some(to);
-        manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", self.dir.display())))
-    }
-}
-
-fn coverage(account: &Account) -> Coverage {
-    let why = losses(account);
-    Coverage {
-        source: SOURCE.to_owned(),
-        state: if why.is_empty() { CoverageState::Complete } else { CoverageState::Partial },
-        why: (!why.is_empty()).then(|| why.join("; ")),
-        enable: None,
-        cpu_ratio: None,
-        reads_total: account.samples,
-        gaps_total: account.broken_total,
-    }
+    let (text, json) = (text(&names, &account, (from, to), dir), json(&names, &account, (from, to), dir));
+    Ok(Report { text, json, next, ..Report::default() })
 }
 
 /// What could not be read.

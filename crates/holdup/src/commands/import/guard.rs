@@ -1,15 +1,12 @@
-//! A reader that fails halfway. What it recorded before that is kept, and neither the recording nor
-//! the exit code may pass it off as the whole: the source counts as failed and the recording as
-//! interrupted, as with a collector that panics.
+//! A reader that fails halfway: a panic of it is an error of its file, and its source counts as failed.
+//! [`Writer::end_early`](super::writer::Writer::end_early) keeps what it recorded before that.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
-use holdup_recording::manifest::{Manifest, RunState};
-use holdup_recording::writer::Recorder;
 use holdup_recording::{Coverage, CoverageState};
 
 use crate::failure::Failure;
+use crate::recorded::coverage;
 
 /// How a message goes on if a part was recorded.
 pub(super) const KEPT: &str = "; what was read before that is kept in ";
@@ -29,40 +26,15 @@ pub(super) fn caught<T>(file: &str, read: impl FnOnce() -> T) -> Result<T, Failu
 
 /// The coverage of a source that failed because of `failure`.
 pub(super) fn failed(source: &str, failure: &Failure, reads_total: u64) -> Coverage {
-    Coverage {
-        source: source.to_owned(),
-        state: CoverageState::Failed,
-        why: Some(failure.to_string()),
-        enable: None,
-        cpu_ratio: None,
-        reads_total,
-        gaps_total: 1,
-    }
-}
-
-/// Ends a recording whose `source` failed because of `failure`; returns that, with the place of
-/// what is kept.
-pub(super) fn end_early(
-    recorder: Recorder,
-    mut manifest: Manifest,
-    broken: Coverage,
-    failure: Failure,
-    dir: &Path,
-) -> Failure {
-    manifest.coverage.push(broken);
-    let ended = recorder.finish(manifest, RunState::Interrupted);
-    let kept = match ended {
-        Ok(_) => format!("{KEPT}{}", dir.display()),
-        Err(why) => format!("; {why}"),
-    };
-    Failure::Unusable(format!("{failure}{kept}"))
+    Coverage { state: CoverageState::Failed, ..coverage(source, &[failure.to_string()], reads_total, 1) }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::path::Path;
 
-    use holdup_recording::Recording;
+    use holdup_recording::{Recording, RunState};
 
     use super::super::{InputFile, Report, packets, text, traces};
     use super::*;
@@ -108,20 +80,20 @@ mod tests {
     #[test]
     fn a_reader_of_traces_that_panics_is_in_the_recording_and_in_the_exit_code() {
         let dir = tempfile::tempdir().unwrap();
-        let (columns, place) = (None, dir.path().join("r"));
+        let place = dir.path().join("r");
         let files = vec![file("t.json", SPAN.as_bytes(), SPAN.as_bytes())];
-        let result = traces::import(traces::ImportRequest { files, dir: Some(&place), columns });
+        let result = traces::import(files, &place, None);
         is_said(&place, result, |recording| recording.tables.spans.rows.len());
     }
 
     #[test]
     fn a_reader_of_text_that_panics_leaves_the_other_files() {
         let dir = tempfile::tempdir().unwrap();
-        let (at, cpus, place) = (None, None, dir.path().join("r"));
+        let place = dir.path().join("r");
         let mut good = file("a.txt", b" 10:11:12 up 3 days,  2 users,  load average: 1.00, 2.00, 3.00\n", b"");
         good.rest = Box::new(std::io::empty());
         let files = vec![good, file("b.txt", b"x", b"y")];
-        let result = text::import(text::ImportRequest { files, dir: Some(&place), at, cpus });
+        let result = text::import(files, Some(&place), None, None);
         is_said(&place, result, |recording| recording.tables.samples.rows.len());
     }
 
@@ -131,7 +103,7 @@ mod tests {
         let place = dir.path().join("r");
         let head = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
         let file = file("db.pcap", &head, b"");
-        let result = packets::import(packets::ImportRequest { file, dir: Some(&place), ports: &[] });
+        let result = packets::import(file, &place, &[]);
         let Err(Failure::Unusable(why)) = result else { panic!("exit code 2") };
         assert!(why.contains("db.pcap: its reader panicked") && !why.contains("kept in"), "{why}");
         assert!(!place.exists());

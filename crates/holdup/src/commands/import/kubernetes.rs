@@ -3,30 +3,21 @@
 //! understands all files.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::Path;
 
 use holdup_collect::kubernetes::objects::{Document, ObjectTracker, ReadTime};
-use holdup_import::LARGEST_BYTES;
-use holdup_recording::manifest::{Host, Manifest, RunState};
-use holdup_recording::writer::Recorder;
-use holdup_recording::{Batch, Coverage, CoverageState, clock};
+use holdup_recording::{Batch, clock};
 
+use super::writer::Writer;
 use super::{InputFile, Report};
 use crate::failure::Failure;
-use crate::session::default_dir;
+use crate::recorded::coverage;
 
 /// Number of kinds of events, and of settings, that are printed.
 const SHOWN: usize = 40;
 
 /// Bytes at the beginning of a document that name its kind; further on, any JSON may say `kind`.
 const START_BYTES: usize = 64;
-
-/// The arguments of an import.
-pub(super) struct ImportRequest<'a> {
-    pub files: Vec<InputFile>,
-    pub dir: Option<&'a Path>,
-}
 
 /// Whether a file that begins like this comes from Kubernetes: `kubectl` sorts keys, and the API
 /// begins with the kind.
@@ -42,8 +33,7 @@ pub(super) fn has_rows(head: &[u8]) -> bool {
 }
 
 /// Reads files of pods and events into a recording, and reports what they contain.
-pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
-    let ImportRequest { files, dir } = given;
+pub(super) fn import(files: Vec<InputFile>, dir: &Path) -> Result<Report, Failure> {
     let mut documents = Vec::new();
     let mut names = Vec::new();
     let mut pasted_at = None;
@@ -67,22 +57,14 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
     }
     batch.events.sort_by_key(|event| event.observed_at);
     let summary = ClusterSummary::from_documents(&names, &documents, &batch);
-    let name = names.first().map_or("kubernetes", |name| name.split('.').next().unwrap_or(name));
-    let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
-    record(batch, &names.join(", "), &summary, &dir)?;
+    record(batch, &names.join(", "), &summary, dir)?;
     let next = vec![format!("wrote {}/events.parquet and settings.parquet; next: holdup diagnose {0}", dir.display())];
-    Ok(Report { text: summary.text(&dir), json: summary.json(&dir), next, failed: None, segments: None })
+    Ok(Report { text: summary.text(dir), json: summary.json(dir), next, ..Report::default() })
 }
 
 fn read(file: InputFile) -> Result<Document, Failure> {
-    let InputFile { shown, head, rest, .. } = file;
-    let mut bytes = head;
-    let limit = LARGEST_BYTES as u64 + 1;
-    rest.take(limit).read_to_end(&mut bytes).map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;
-    if bytes.len() > LARGEST_BYTES {
-        let why = format!("more than {LARGEST_BYTES} bytes; ask for one namespace, or with a selector (-l)");
-        return Err(Failure::Unusable(format!("{shown}: {why}")));
-    }
+    let shown = file.shown.clone();
+    let bytes = file.whole("ask for one namespace, or with a selector (-l)")?;
     let document = holdup_collect::kubernetes::objects::read(&bytes).map_err(|why| {
         Failure::Unusable(format!("{shown}:{}: {why}; save the output of kubectl get pods -o json again", why.line))
     })?;
@@ -99,27 +81,11 @@ fn read(file: InputFile) -> Result<Document, Failure> {
 }
 
 fn record(batch: Batch, title: &str, summary: &ClusterSummary, dir: &Path) -> Result<(), Failure> {
-    let mut manifest = Manifest::starting(title, summary.span.0, Host::default());
-    manifest.coverage = summary
-        .sources
-        .iter()
-        .map(|(source, rows)| Coverage {
-            source: source.clone(),
-            state: CoverageState::Complete,
-            why: None,
-            enable: None,
-            cpu_ratio: None,
-            reads_total: *rows,
-            gaps_total: 0,
-        })
-        .collect();
-    let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
-    recorder.sink().push(batch);
-    let folder = recorder.folder();
-    let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
-    // The recording ends with the last event, not now.
-    manifest.ended_at = Some(summary.span.1);
-    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+    let (from, to) = summary.span;
+    let mut writer = Writer::new(title, dir, "events");
+    writer.put(from, batch)?;
+    let coverage = summary.sources.iter().map(|(source, rows)| coverage(source, &[], *rows, 0));
+    writer.finish((from, Some(to)), coverage.collect())
 }
 
 /// Summary of an import, for the user.

@@ -1,7 +1,7 @@
 //! A paste that holds JSON of `kubectl`, `aws`, `az` or `gcloud` between outputs of other tools. Each
 //! document becomes a file of its own, named by its lines, and the rest stays text.
 
-use std::io::{self, Read as _};
+use std::io;
 
 use holdup_import::LARGEST_BYTES;
 use holdup_import::text::{Document, Pasted, cut_documents, is_only_commands, recognises};
@@ -24,10 +24,11 @@ pub(super) fn parted(mut file: InputFile, at: Option<i64>) -> Result<Vec<InputFi
     if is_whole || !KEYS.iter().any(|key| head.contains(key)) {
         return Ok(vec![file]);
     }
-    let bytes = whole(&mut file)?;
-    let (documents, rest) = cut_documents(&bytes, is_wanted);
+    // Whether it is too large is for its own reader to say.
+    file.read_to(LARGEST_BYTES + 1)?;
+    let (documents, rest) = cut_documents(&file.head, is_wanted);
     if documents.is_empty() || documents.len() == 1 && rest.iter().all(u8::is_ascii_whitespace) {
-        return Ok(vec![InputFile { head: bytes, ..file }]);
+        return Ok(vec![file]);
     }
     // Pods do not say when they were listed; the outputs beside them do.
     let at = at.or(file.modified_at).unwrap_or_else(clock::now_ns);
@@ -48,14 +49,6 @@ pub(super) fn parted(mut file: InputFile, at: Option<i64>) -> Result<Vec<InputFi
 fn is_wanted(text: &str) -> bool {
     let bytes = text.as_bytes();
     kubernetes::is_one(bytes.get(..START_BYTES).unwrap_or(bytes)) && kubernetes::has_rows(bytes) || aws::is_known(bytes)
-}
-
-fn whole(file: &mut InputFile) -> Result<Vec<u8>, Failure> {
-    let mut bytes = std::mem::take(&mut file.head);
-    let limit = (LARGEST_BYTES + 1).saturating_sub(bytes.len()) as u64;
-    let read = file.rest.by_ref().take(limit).read_to_end(&mut bytes);
-    read.map_err(|e| Failure::Unusable(format!("{}: {e}", file.shown)))?;
-    Ok(bytes)
 }
 
 fn piece(file: &InputFile, document: Document, pasted_at: Option<i64>) -> InputFile {

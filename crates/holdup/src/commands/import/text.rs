@@ -2,18 +2,17 @@
 //! recording.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use holdup_import::LARGEST_BYTES;
 use holdup_import::text::{Pasted, Understood, recognises};
 use holdup_recording::manifest::{Host, Manifest, RunState};
 use holdup_recording::writer::Recorder;
-use holdup_recording::{Coverage, CoverageState, clock};
+use holdup_recording::{Coverage, clock};
 
-use super::{InputFile, Report, guard};
+use super::{InputFile, Report, guard, short};
 use crate::failure::Failure;
+use crate::recorded::{coverage, end_at};
 use crate::session::default_dir;
 
 /// Lines that were not understood, as far as they are printed.
@@ -25,28 +24,20 @@ const LEFT_OUT_SHOWN: usize = 12;
 /// Bytes at the beginning of a file that show its kind.
 const HEAD_BYTES: usize = 256 << 10;
 
-/// The arguments of an import.
-pub(super) struct ImportRequest<'a> {
-    pub files: Vec<InputFile>,
-    pub dir: Option<&'a Path>,
-    /// The time of outputs without a time stamp, nanoseconds since the epoch.
-    pub at: Option<i64>,
-    pub cpus: Option<u32>,
-}
-
 /// Whether a file's beginning holds an output that can be read; reads on in it for that.
 pub(super) fn is_one(file: &mut InputFile) -> Result<bool, Failure> {
-    if file.head.len() < HEAD_BYTES {
-        let more = (HEAD_BYTES - file.head.len()) as u64;
-        let InputFile { rest, head, shown, .. } = file;
-        rest.take(more).read_to_end(head).map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;
-    }
+    file.read_to(HEAD_BYTES)?;
     Ok(recognises(&file.head))
 }
 
-/// Reads outputs into one recording, and reports what they contain.
-pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
-    let ImportRequest { files, dir, at, cpus } = given;
+/// Reads outputs into one recording, and reports what they contain. `at` is the time of outputs without a time
+/// stamp, nanoseconds since the epoch.
+pub(super) fn import(
+    files: Vec<InputFile>,
+    dir: Option<&Path>,
+    at: Option<i64>,
+    cpus: Option<u32>,
+) -> Result<Report, Failure> {
     let mut pasted = Pasted::new(cpus);
     let (mut names, mut left_out, mut broken) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
@@ -71,13 +62,8 @@ pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
     let all: Vec<String> = broken.into_iter().map(|(_, failure)| failure.to_string()).collect();
     let failed =
         (!all.is_empty()).then(|| format!("{}; the other files are kept in {}", all.join("; "), dir.display()));
-    Ok(Report {
-        text,
-        json: answer,
-        next: vec![format!("next: holdup diagnose {}", dir.display())],
-        failed,
-        segments: None,
-    })
+    let next = vec![format!("next: holdup diagnose {}", dir.display())];
+    Ok(Report { text, json: answer, next, failed, segments: None })
 }
 
 /// Reads a file; returns whether it holds an output that is known.
@@ -85,14 +71,8 @@ fn read(mut file: InputFile, pasted: &mut Pasted, at: Option<i64>) -> Result<boo
     if file.is_listed && !is_one(&mut file)? {
         return Ok(false);
     }
-    let InputFile { name, shown, head, rest, modified_at, is_listed, .. } = file;
-    let mut bytes = head;
-    let limit = (LARGEST_BYTES + 1).saturating_sub(bytes.len()) as u64;
-    rest.take(limit).read_to_end(&mut bytes).map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;
-    if bytes.len() > LARGEST_BYTES {
-        let why = format!("more than {LARGEST_BYTES} bytes; cut it to the minutes that matter");
-        return Err(Failure::Unusable(format!("{shown}: {why}")));
-    }
+    let (name, modified_at, is_listed) = (file.name.clone(), file.modified_at, file.is_listed);
+    let bytes = file.whole("cut it to the minutes that matter")?;
     let at = at.or_else(|| named_at(&name)).or(modified_at).unwrap_or_else(clock::now_ns);
     match is_listed {
         true => pasted.read_output(&name, &bytes, at),
@@ -147,28 +127,13 @@ fn record(found: Understood, span: (i64, i64), failed: Vec<Coverage>, title: &st
         *rows.entry(source.to_owned()).or_default() += 1;
     }
     let mut manifest = Manifest::starting(title, span.0, Host::default());
-    let entry = |(source, reads_total): (String, u64)| Coverage {
-        source,
-        state: CoverageState::Partial,
-        why: Some("only what was pasted".to_owned()),
-        enable: None,
-        cpu_ratio: None,
-        reads_total,
-        gaps_total: 0,
-    };
-    manifest.coverage = rows.into_iter().map(entry).chain(failed).collect();
+    let why = ["only what was pasted".to_owned()];
+    let all = rows.into_iter().map(|(source, rows)| coverage(&source, &why, rows, 0));
+    manifest.coverage = all.chain(failed).collect();
     let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
     recorder.sink().push(found.batch);
-    let folder = recorder.folder();
-    let mut manifest = recorder.finish(manifest, state).map_err(Failure::unusable)?;
-    // The recording ends just after its last row, not now.
-    manifest.ended_at = Some(span.1.saturating_add(1));
-    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
-}
-
-/// A time without its fraction.
-fn short(at: i64) -> String {
-    clock::rfc3339(at - at.rem_euclid(1_000_000_000))
+    // The recording ends just after its last row.
+    end_at(recorder, manifest, state, Some(span.1.saturating_add(1)), dir)
 }
 
 fn summary(found: &Understood, left_out: &[String], dir: &Path) -> String {

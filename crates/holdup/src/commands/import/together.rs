@@ -16,6 +16,7 @@ use holdup_recording::{Batch, Coverage, Labels, Recording, files};
 use super::sorted::{FileKind, is_recording};
 use super::{InputFile, Report, guard};
 use crate::failure::Failure;
+use crate::recorded::end_at;
 
 /// The source of the event that says how far a clock was off.
 const SOURCE: &str = "import";
@@ -300,11 +301,7 @@ fn write(whole: Part, target: &Target) -> Result<(), Failure> {
     }
     let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
     recorder.sink().push(rows);
-    let folder = recorder.folder();
-    let mut manifest = recorder.finish(manifest, state).map_err(Failure::unusable)?;
-    // The recording ends with its last part, not now.
-    manifest.ended_at = ended_at;
-    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))?;
+    end_at(recorder, manifest, state, ended_at, dir)?;
     if let Some(from) = from {
         copy_other_files(&from, dir)?;
     }

@@ -8,30 +8,19 @@ use std::path::Path;
 use holdup_import::access::{Family, Pairs, Timeline, pattern};
 use holdup_import::traces::{Columns, TraceKind, read};
 use holdup_otlp::{Bounds, Encoding, Intake, Signal};
-use holdup_recording::manifest::{Host, Manifest, RunState};
 use holdup_recording::rows::Span;
 use holdup_recording::words::ms;
-use holdup_recording::writer::{Recorder, RowSink};
-use holdup_recording::{Batch, Coverage, CoverageState, clock};
+use holdup_recording::{Batch, clock};
 
-use super::pace::Pace;
+use super::writer::Writer;
 use super::{InputFile, Report, guard};
 use crate::failure::Failure;
-use crate::session::default_dir;
+use crate::recorded::coverage;
 
-/// Rows that may wait to be written.
-const ROWS_WAITING: usize = 200_000;
 /// Services whose response times are kept until it is known which one is at the roots.
 const SERVICES_MAX: usize = 20;
 /// Largest body: a line of a collector's file.
 const BODY_BYTES_MAX: usize = 256 << 20;
-
-/// The arguments of an import.
-pub(super) struct ImportRequest<'a> {
-    pub files: Vec<InputFile>,
-    pub dir: Option<&'a Path>,
-    pub columns: Option<&'a Columns>,
-}
 
 /// The kind of traces in a file that begins like this; with a map of columns, any other file is CSV.
 pub(super) fn kind(head: &[u8], columns: Option<&Columns>) -> Option<TraceKind> {
@@ -39,21 +28,18 @@ pub(super) fn kind(head: &[u8], columns: Option<&Columns>) -> Option<TraceKind> 
 }
 
 /// Reads traces into a recording, and reports what they contain.
-pub(super) fn import(given: ImportRequest<'_>) -> Result<Report, Failure> {
-    let ImportRequest { files, dir, columns } = given;
+pub(super) fn import(files: Vec<InputFile>, dir: &Path, columns: Option<&Columns>) -> Result<Report, Failure> {
     let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
-    let name = names.first().map_or("traces", |name| name.split('.').next().unwrap_or(name));
-    let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
-    let mut work = TraceImport::new(&names, &dir);
+    let mut work = TraceImport::new(&names, dir);
     for file in files {
         let name = file.shown.clone();
         if let Err(failure) = guard::reading(&name, || work.read(file, columns)) {
-            return Err(work.end_early(failure));
+            return Err(work.writer.end_early(&work.source, failure, work.spans));
         }
     }
     let summary = work.finish()?;
     let next = vec![format!("wrote {}/spans.parquet; next: holdup diagnose {0}", dir.display())];
-    Ok(Report { text: text(&summary), json: summary, next, failed: None, segments: None })
+    Ok(Report { text: text(&summary), json: summary, next, ..Report::default() })
 }
 
 struct TraceImport<'a> {
@@ -62,8 +48,7 @@ struct TraceImport<'a> {
     dir: &'a Path,
     intake: Intake,
     kinds: Vec<&'static str>,
-    recorder: Option<Recorder>,
-    pace: Pace,
+    writer: Writer<'a>,
     by_service: HashMap<String, Service>,
     spans: u64,
     rejected: u64,
@@ -89,8 +74,7 @@ impl<'a> TraceImport<'a> {
             title: names.join(", "),
             dir,
             kinds: Vec::new(),
-            recorder: None,
-            pace: Pace::new("spans", ROWS_WAITING),
+            writer: Writer::new(&names.join(", "), dir, "spans"),
             by_service: HashMap::new(),
             spans: 0,
             rejected: 0,
@@ -105,23 +89,19 @@ impl<'a> TraceImport<'a> {
             Failure::Unusable(format!("{shown}: no traces as in the other files; import it separately"))
         })?;
         self.kinds.push(kind.words());
-        let mut failed = None;
+        let mut taken = Ok(());
         read(kind, head.chain(rest), &shown, columns, &mut |body| {
-            if failed.is_none() {
-                failed = self.take(body).err();
+            if taken.is_ok() {
+                taken = self.take(&shown, body);
             }
         })
         .map_err(Failure::unusable)?;
-        match failed {
-            Some(Stopped::Refused(why)) => Err(Failure::Unusable(format!("{shown}: {why}"))),
-            Some(Stopped::Failed(failure)) => Err(failure),
-            None => Ok(()),
-        }
+        taken
     }
 
-    fn take(&mut self, body: &[u8]) -> Result<(), Stopped> {
+    fn take(&mut self, shown: &str, body: &[u8]) -> Result<(), Failure> {
         let taken = self.intake.take(Signal::Traces, Encoding::Json, false, body);
-        let result = taken.map_err(|refusal| Stopped::Refused(refusal.to_string()))?;
+        let result = taken.map_err(|refusal| Failure::Unusable(format!("{shown}: {refusal}")))?;
         self.rejected += result.rejected;
         if result.rejected > 0 {
             self.why = result.why;
@@ -135,15 +115,7 @@ impl<'a> TraceImport<'a> {
             self.from = self.from.min(span.started_at);
             self.count(span);
         }
-        if self.recorder.is_none() {
-            let manifest = Manifest::starting(&self.title, self.from, Host::default());
-            self.recorder =
-                Some(Recorder::create(self.dir, &manifest).map_err(|e| Stopped::Failed(Failure::unusable(e)))?);
-        }
-        if let Some(recorder) = &self.recorder {
-            self.pace.push(&recorder.sink(), Batch { spans, ..Batch::default() }, self.dir);
-        }
-        Ok(())
+        self.writer.put(self.from, Batch { spans, ..Batch::default() })
     }
 
     /// Counts a span in the series of its service: a request at the root of its trace, or a wait.
@@ -170,32 +142,24 @@ impl<'a> TraceImport<'a> {
         service.timeline.add(span.started_at, id, span.duration_ns);
     }
 
-    /// Ends it with the spans so far, if there are any.
-    fn end_early(mut self, failure: Failure) -> Failure {
-        let Some(recorder) = self.recorder.take() else { return failure };
-        let manifest = Manifest::starting(&self.title, self.from, Host::default());
-        let broken = guard::failed(&self.source, &failure, self.spans);
-        guard::end_early(recorder, manifest, broken, failure, self.dir)
-    }
-
     fn finish(mut self) -> Result<serde_json::Value, Failure> {
-        let Some(recorder) = self.recorder.take() else {
+        if !self.writer.has_begun() {
             let why = if self.why.is_empty() { "no spans" } else { self.why };
             return Err(Failure::Unusable(format!("{}: {why}", self.title)));
-        };
+        }
         let best = self.by_service.iter().max_by_key(|(name, service)| (service.roots, std::cmp::Reverse(*name)));
         let (name, timeline) = best.map(|(name, service)| (name.as_str(), &service.timeline)).unzip();
         if let Some(timeline) = timeline {
-            self.write_samples(timeline, &recorder.sink());
+            let mut samples = Vec::new();
+            timeline.samples(&self.source, &mut |sample| samples.push(sample));
+            self.writer.put(self.from, Batch { samples, ..Batch::default() })?;
         }
-        let mut manifest = Manifest::starting(&self.title, self.from, Host::default());
-        manifest.coverage = vec![self.coverage()];
-        let folder = recorder.folder();
-        let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
         let ends = self.by_service.values().filter_map(|service| service.timeline.span());
         let to = ends.map(|(_, to)| to).max();
-        manifest.ended_at = to;
-        manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", self.dir.display())))?;
+        let lacks = (self.rejected > 0).then(|| format!("{} spans left out: {}", self.rejected, self.why));
+        let lacks: Vec<String> = lacks.into_iter().collect();
+        let coverage = coverage(&self.source, &lacks, self.spans + self.rejected, self.rejected);
+        self.writer.finish((self.from, to), vec![coverage])?;
         let response = timeline.and_then(|timeline| timeline.mean_ms(Family::Server));
         Ok(serde_json::json!({
             "recording": self.dir.display().to_string(),
@@ -210,29 +174,6 @@ impl<'a> TraceImport<'a> {
             "response_mean_ms": response.map(|(mean, _)| mean),
         }))
     }
-
-    fn write_samples(&self, timeline: &Timeline, sink: &RowSink) {
-        let mut rows = Vec::new();
-        timeline.samples(&self.source, &mut |sample| rows.push(sample));
-        sink.push(Batch { samples: rows, ..Batch::default() });
-    }
-
-    fn coverage(&self) -> Coverage {
-        Coverage {
-            source: self.source.clone(),
-            state: if self.rejected == 0 { CoverageState::Complete } else { CoverageState::Partial },
-            why: (self.rejected > 0).then(|| format!("{} spans left out: {}", self.rejected, self.why)),
-            enable: None,
-            cpu_ratio: None,
-            reads_total: self.spans + self.rejected,
-            gaps_total: self.rejected,
-        }
-    }
-}
-
-enum Stopped {
-    Refused(String),
-    Failed(Failure),
 }
 
 fn text(summary: &serde_json::Value) -> String {

@@ -5,8 +5,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use holdup_recording::clock;
-
 use super::super::compare::by_statements;
 use super::super::compare_groups::NamedGroup;
 use super::super::{judge, print_json};
@@ -16,7 +14,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::repeat::interleave::{Interleave, Turn, prefix_failure};
 use crate::repeat::order::balanced;
-use crate::{session, terminal};
+use crate::{repeat, session, terminal};
 
 /// Default number of rounds: a machine that disturbs one server for a whole round stands out among
 /// three.
@@ -57,15 +55,10 @@ pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure
         return check(args, &mix.facts);
     }
     let stop = crate::stop::stop_flag()?;
-    let held = holdup_recording::folder::Folder::create(&dir)
-        .map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
-    let say = |text: &str| {
-        if !args.output.quiet {
-            errln!("{text}");
-        }
-    };
+    let held = repeat::folder(&dir)?;
+    let say = |text: &str| args.output.say(text);
     mix.facts.lines().iter().for_each(|line| say(line));
-    let seed = args.order_seed.unwrap_or_else(|| clock::now_ns().unsigned_abs() % 1_000_000);
+    let seed = repeat::seed(args.order_seed);
     let order = balanced(servers.len(), args.rounds.unwrap_or(ROUNDS), seed);
     let turns: Vec<&str> = order.iter().map(|(_, which)| servers[*which].name.as_str()).collect();
     say(&format!("{} replays: {} (order drawn by --order-seed {seed})", order.len(), turns.join(" ")));

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use holdup_compare::recordings::{Group, Options, Run, groups};
 use holdup_load::scenario::Scenario;
-use holdup_recording::clock;
 
 use super::super::print_json;
 use super::{Args, outcome, say_notes};
@@ -13,7 +12,7 @@ use crate::failure::Failure;
 use crate::repeat::interleave::{Interleave, Turn, checked_name, prefix_failure};
 use crate::repeat::order::balanced;
 use crate::repeat::switch::SwitchArgs;
-use crate::terminal;
+use crate::{repeat, terminal};
 
 /// Default repeats of interleaved versions: a useful interval takes this many.
 const REPEATS: u32 = 5;
@@ -85,15 +84,10 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
     let versions = if versions.is_empty() { &one[..] } else { &versions[..] };
     let stop = crate::stop::stop_flag()?;
     let dir = args.output.empty_dir(&first.name)?;
-    let held = holdup_recording::folder::Folder::create(&dir)
-        .map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
+    let held = repeat::folder(&dir)?;
     say_notes(args, first);
-    let say = |text: &str| {
-        if !args.output.quiet {
-            errln!("{text}");
-        }
-    };
-    let seed = repeats.order_seed.unwrap_or_else(|| clock::now_ns().unsigned_abs() % 1_000_000);
+    let say = |text: &str| args.output.say(text);
+    let seed = repeat::seed(repeats.order_seed);
     let order = balanced(versions.len(), *rounds, seed);
     let turns: Vec<&str> = order.iter().map(|(_, which)| versions[*which].name.as_str()).collect();
     if versions.len() > 1 {

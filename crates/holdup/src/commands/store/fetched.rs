@@ -9,10 +9,10 @@ use holdup_store::catalog::{self, Entry, Place};
 use holdup_store::pull::Selection;
 use holdup_store::{Address, Client};
 
-use super::line::Line;
-use super::{failed, meant, parsed, watched};
+use super::{connected, failed, meant, watched};
 use crate::commands::window::{WindowArgs, range};
 use crate::failure::Failure;
+use crate::progress::Line;
 
 /// A recording of a store in a directory of its own.
 pub struct Fetched {
@@ -35,8 +35,7 @@ impl Listed {
     /// None for a directory.
     fn under(argument: &Path) -> Result<Option<Self>, Failure> {
         let Some(url) = argument.to_str().filter(|url| Address::is_meant(url)) else { return Ok(None) };
-        let address = parsed(url)?;
-        let client = Client::connect(&address).map_err(failed)?;
+        let (address, client) = connected(url)?;
         let found = address.recording.as_deref().map(|name| catalog::entries(&client, Some(name)));
         let entries = found.transpose().map_err(failed)?.unwrap_or_default();
         Ok(Some(Self { client, address, entries }))
@@ -50,8 +49,10 @@ impl Fetched {
     /// # Errors
     /// If it cannot be fetched.
     pub fn from_argument(argument: &Path, window: Option<&WindowArgs>) -> Result<Option<Self>, Failure> {
-        let url = argument.to_str().filter(|url| Address::is_meant(url));
-        url.map(|url| Self::new(url, window)).transpose()
+        let Some(url) = argument.to_str().filter(|url| Address::is_meant(url)) else { return Ok(None) };
+        let (address, client) = connected(url)?;
+        let entry = meant(&client, &address, None)?;
+        Self::pulled(&client, &address, &entry, window).map(Some)
     }
 
     /// The hosts that wrote the recording that `argument` names; none for a directory.
@@ -74,15 +75,8 @@ impl Fetched {
         entries.iter().map(|entry| Self::pulled(&client, &address, entry, None)).collect()
     }
 
-    fn new(url: &str, window: Option<&WindowArgs>) -> Result<Self, Failure> {
-        let address = parsed(url)?;
-        let client = Client::connect(&address).map_err(failed)?;
-        let entry = meant(&client, &address, None)?;
-        Self::pulled(&client, &address, &entry, window)
-    }
-
     fn pulled(client: &Client, address: &Address, entry: &Entry, window: Option<&WindowArgs>) -> Result<Self, Failure> {
-        let (mut line, stop) = (Line::new("fetched", false), crate::stop::stop_flag()?);
+        let (mut line, stop) = (Line::new(false), crate::stop::stop_flag()?);
         let part = window.map(|window| window.within(entry.started_at, entry.ended_at)).transpose()?.flatten();
         let selection = Selection { window: part.map(|part| (range(part), CHOICE.limits)), unread: &UNREAD };
         let Place { recording: name, host } = &entry.place;
@@ -90,7 +84,7 @@ impl Fetched {
         let of_host = if host.is_empty() { String::new() } else { format!("/{host}") };
         let shown = format!("{}/{name}{of_host}", address.shown());
         let fetched = Self { dir: root.join(file_name(name)), root, shown };
-        let mut seen = watched(&mut line, &stop);
+        let mut seen = watched("fetched", &mut line, &stop);
         let pulled = holdup_store::pull::pull(client, entry, &fetched.dir, &selection, &mut seen);
         drop(seen);
         line.clear();

@@ -1,5 +1,5 @@
 //! What a recording lost around a fault, and whether it says so. Pure: a recording and the times of the fault in, figures and
-//! complaints out.
+//! problems out.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ struct Hole<'r> {
     after_s: f64,
 }
 
-/// The line of a draw: its figures, and in `complaints` what is not as it should be.
+/// The line of a draw: its figures, and in `problems` what is not as it should be.
 pub fn line(draw: &Draw, played: &Played, opened: Result<Recording, String>) -> Value {
     let mut line = json!({
         "seed": draw.seed, "subject": format!("{:?}", draw.subject), "fault": format!("{:?}", draw.fault),
@@ -55,7 +55,7 @@ pub fn line(draw: &Draw, played: &Played, opened: Result<Recording, String>) -> 
     let recording = match opened {
         Ok(recording) => recording,
         Err(why) => {
-            line["complaints"] = json!([format!("it does not open: {why}; {}", played.stderr)]);
+            line["problems"] = json!([format!("it does not open: {why}; {}", played.stderr)]);
             return line;
         }
     };
@@ -73,17 +73,17 @@ pub fn line(draw: &Draw, played: &Played, opened: Result<Recording, String>) -> 
     line["missing_of"] = json!(missing.map(|hole| hole.source));
     line["back_s"] = json!(holes.iter().filter(|hole| of_server(hole)).map(|hole| hole.after_s).reduce(f64::max));
     line["state"] = json!(recording.manifest.state);
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     if lost_s > LOST_MAX_S + played.stalled_s {
-        complaints.push(format!("{lost_s:.2} s of rows are lost around the fault"));
+        problems.push(format!("{lost_s:.2} s of rows are lost around the fault"));
     }
     let silent: Vec<&Hole<'_>> =
         holes.iter().filter(|hole| hole.within_s > TOLD_FROM_S && !is_said(&recording, hole.source)).collect();
     line["said"] = json!(silent.is_empty());
-    complaints.extend(silent.iter().map(|h| format!("{:.2} s of {} are missing and not said", h.within_s, h.source)));
-    complaints.extend(end_of(draw.fault, played, &recording));
-    complaints.extend(outside(played, &recording));
-    line["complaints"] = json!(complaints);
+    problems.extend(silent.iter().map(|h| format!("{:.2} s of {} are missing and not said", h.within_s, h.source)));
+    problems.extend(end_of(draw.fault, played, &recording));
+    problems.extend(outside(played, &recording));
+    line["problems"] = json!(problems);
     line
 }
 

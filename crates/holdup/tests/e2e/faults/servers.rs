@@ -1,7 +1,8 @@
 //! The servers under watch: real ones, which stay for all draws of one process, each with a small load while a draw is played.
 
+use holdup_testing::Postgres;
+
 use crate::mariadb::{self, CANARY, MariaDb, POOR, USER};
-use crate::postgresql::Postgres;
 use crate::program::{Running, holdup};
 
 use super::draw::{Fault, Which};
@@ -20,20 +21,20 @@ impl Servers {
         if !mariadb::is_here() {
             return None;
         }
-        let postgresql = Postgres::start(&[])?;
+        let postgresql = Postgres::of(holdup_testing::Which::System, &[])?;
         postgresql.run(&format!("CREATE ROLE {WATCHER} LOGIN; GRANT pg_monitor TO {WATCHER}"));
-        Some(Self { mariadb: MariaDb::start(), postgresql })
+        Some(Self { mariadb: mariadb::start(), postgresql })
     }
 
     /// Waits until both answer.
-    pub fn wait(&self) {
-        self.mariadb.set_up_with("SELECT 1");
+    pub fn wait(&mut self) {
+        self.mariadb.wait();
         self.postgresql.wait();
     }
 
     /// What to watch.
     pub fn addresses(&self) -> [String; 2] {
-        [self.mariadb.address(USER, CANARY), self.postgresql.address(WATCHER, "postgres")]
+        [self.mariadb.address(USER, CANARY), self.postgresql.url(WATCHER, "postgres")]
     }
 
     /// What they are called in recordings.
@@ -52,7 +53,7 @@ impl Servers {
     pub fn load(&self) -> [(Running, tempfile::TempDir); 2] {
         let loads = [
             (self.mariadb.address(POOR, CANARY), "SELECT SLEEP(0.01)"),
-            (self.postgresql.address("boss", "postgres"), "SELECT count(*) FROM generate_series(1, 2000)"),
+            (self.postgresql.url("boss", "postgres"), "SELECT count(*) FROM generate_series(1, 2000)"),
         ];
         loads.map(|(address, query)| {
             let to = tempfile::tempdir().unwrap();
@@ -72,8 +73,8 @@ impl Servers {
 
     pub fn end(&mut self, fault: Fault, which: Which) {
         match (fault, which) {
-            (Fault::ServerKilled, Which::MariaDb) => self.mariadb.again(),
-            (Fault::ServerKilled, Which::PostgreSql) => self.postgresql.again(),
+            (Fault::ServerKilled, Which::MariaDb) => self.mariadb.launch(),
+            (Fault::ServerKilled, Which::PostgreSql) => self.postgresql.launch(),
             (Fault::ServerHung, _) => self.signal(which, libc::SIGCONT),
             _ => self.refuse(which, false),
         }
@@ -82,7 +83,7 @@ impl Servers {
     fn signal(&self, which: Which, signal: i32) {
         match which {
             Which::MariaDb => self.mariadb.signal(signal),
-            Which::PostgreSql => self.postgresql.signal(signal),
+            Which::PostgreSql => self.postgresql.process().signal_all(signal),
         }
     }
 
@@ -90,9 +91,9 @@ impl Servers {
         match (which, refuses) {
             (Which::MariaDb, true) => {
                 let lock = format!("ALTER USER '{USER}'@'%' ACCOUNT LOCK; KILL USER '{USER}'");
-                self.mariadb.set_up_with(&lock);
+                self.mariadb.run(&lock);
             }
-            (Which::MariaDb, false) => self.mariadb.set_up_with(&format!("ALTER USER '{USER}'@'%' ACCOUNT UNLOCK")),
+            (Which::MariaDb, false) => drop(self.mariadb.run(&format!("ALTER USER '{USER}'@'%' ACCOUNT UNLOCK"))),
             (Which::PostgreSql, true) => {
                 self.postgresql.run(&format!("ALTER ROLE {WATCHER} NOLOGIN"));
                 let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename =";

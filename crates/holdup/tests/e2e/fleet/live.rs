@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::apart::store;
 use super::networks::Networks;
 use super::{MS, culprit, host, judged_in, residual};
-use crate::mariadb::{self, CANARY, MariaDb, Place, USER};
+use crate::mariadb::{self, CANARY, MariaDb, USER};
 use crate::program::{Running, free_port, holdup, skip};
 
 /// How long a packet takes between two hosts, and while the way is slow.
@@ -93,8 +93,8 @@ impl<'d> Hosts<'d> {
             "--innodb-flush-log-at-trx-commit=2",
         ];
         arguments.extend(pool.map(str::to_owned));
-        let database = MariaDb::start_at(Place { namespace: Some(networks.database.clone()), arguments });
-        database.set_up_with(TABLES);
+        let database = mariadb::start_at(Some(&networks.database), &arguments);
+        database.run(TABLES);
         Self { networks, database, extra_port, app_port, dir }
     }
 
@@ -105,7 +105,7 @@ impl<'d> Hosts<'d> {
             format!("--listen={}:{app_port}", networks.app_address),
             "--allow-remote".to_owned(),
             "--admin=127.0.0.1:9100".to_owned(),
-            format!("--database=mysql://{USER}@{}:{}/shop", networks.database_address, database.port()),
+            format!("--database=mysql://{USER}@{}:{}/shop", networks.database_address, database.port),
             "--otlp=http://127.0.0.1:4318".to_owned(),
             "--pool=50".to_owned(),
             ROUTE.to_owned(),
@@ -151,11 +151,11 @@ impl<'d> Hosts<'d> {
             std::thread::sleep((begun + Duration::from_secs(second)).saturating_duration_since(Instant::now()));
         };
         until(QUEUE_S[0]);
-        self.database.run_and_read("SET GLOBAL thread_pool_size = 1; SET GLOBAL thread_pool_stall_limit = 500");
-        let scans = self.disturb(self.database.port(), &SCANS);
+        self.database.run("SET GLOBAL thread_pool_size = 1; SET GLOBAL thread_pool_stall_limit = 500");
+        let scans = self.disturb(self.database.port, &SCANS);
         until(QUEUE_S[1]);
         drop(scans);
-        self.database.run_and_read("SET GLOBAL thread_pool_size = 16; SET GLOBAL thread_pool_stall_limit = 10");
+        self.database.run("SET GLOBAL thread_pool_size = 16; SET GLOBAL thread_pool_stall_limit = 10");
         until(DELAY_S[0]);
         self.networks.app_to_database.delay(SLOW_WAY);
         until(DELAY_S[1]);
@@ -185,10 +185,10 @@ fn record(dir: &Path) -> bool {
     let hosts = Hosts::start(networks, dir);
     let service = hosts.serve();
     let Hosts { networks, database, extra_port, app_port, .. } = &hosts;
-    let port = database.port();
+    let port = database.port;
     let of_database = [
         "host".to_owned(),
-        format!("pid:{}", database.pid()),
+        format!("pid:{}", database.process().pid()),
         format!("mysql://{USER}@127.0.0.1:{port}?extra_port={extra_port}"),
         format!("wire:{port}=mysql"),
     ];

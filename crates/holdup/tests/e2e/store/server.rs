@@ -2,8 +2,9 @@
 //! killed and started again on the same data.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+
+use holdup_testing::{Process, kit};
 
 use crate::program::{free_port, root, skip};
 
@@ -48,7 +49,7 @@ impl Account {
 
 pub struct Server {
     kind: Kind,
-    process: Child,
+    process: Process,
     dir: tempfile::TempDir,
     port: u16,
     /// Whose process the engine is.
@@ -88,7 +89,7 @@ impl Server {
         let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
         let wrapper = prepare(dir.path());
         let process = serve(kind, dir.path(), port, Account::All, &wrapper);
-        let server = Self { kind, process, dir, port, account: Account::All, wrapper };
+        let mut server = Self { kind, process, dir, port, account: Account::All, wrapper };
         server.wait();
         Some(server)
     }
@@ -104,7 +105,7 @@ impl Server {
     }
 
     pub fn pid(&self) -> u32 {
-        self.process.id()
+        self.process.pid()
     }
 
     /// The address of a database for the account that may do everything.
@@ -125,8 +126,7 @@ impl Server {
 
     /// Kills it.
     pub fn kill(&mut self) {
-        let _ = self.process.kill();
-        self.process.wait().unwrap();
+        self.process.kill();
     }
 
     /// Starts it again on its data.
@@ -137,7 +137,7 @@ impl Server {
 
     /// Starts it again if it was killed.
     pub fn revive(&mut self) {
-        if self.process.try_wait().unwrap().is_some() {
+        if self.process.has_ended() {
             self.again();
         }
     }
@@ -149,20 +149,9 @@ impl Server {
         answer.body_mut().read_to_string().unwrap().trim().to_owned()
     }
 
-    fn wait(&self) {
-        let deadline = Instant::now() + Duration::from_secs(120);
-        while ureq::get(format!("http://127.0.0.1:{}/ping", self.port)).call().is_err() {
-            let log = std::fs::read_to_string(self.dir.path().join("output")).unwrap_or_default();
-            assert!(Instant::now() < deadline, "ClickHouse does not come up: {log}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+    fn wait(&mut self) {
+        let ping = format!("http://127.0.0.1:{}/ping", self.port);
+        self.process.wait("answer of ClickHouse", || ureq::get(&ping).call().is_ok());
     }
 }
 
@@ -191,24 +180,22 @@ fn missing(kind: Kind) -> Option<&'static str> {
     }
 }
 
-fn serve(kind: Kind, dir: &Path, port: u16, account: Account, wrapper: &[String]) -> Child {
-    let (kit, port) = (root().join("labs/kit"), port.to_string());
+fn serve(kind: Kind, dir: &Path, port: u16, account: Account, wrapper: &[String]) -> Process {
+    let port = port.to_string();
     let mut words: Vec<std::ffi::OsString> = wrapper.iter().map(Into::into).collect();
     match kind {
         Kind::Debian => {
-            words.extend(["sh".into(), kit.join("clickhouse.sh").into(), "serve".into(), dir.into(), port.into()]);
+            words.extend(["sh".into(), kit("clickhouse.sh").into(), "serve".into(), dir.into(), port.into()]);
         }
         Kind::Engine => {
             let grants = dir.join("grants");
             std::fs::write(&grants, account.grant()).unwrap();
-            words.extend([python().into(), "-B".into(), kit.join("clickhouse-engine.py").into(), dir.into()]);
+            words.extend([python().into(), "-B".into(), kit("clickhouse-engine.py").into(), dir.into()]);
             words.extend([port.into(), "--grants".into(), grants.into()]);
             if let Some((user, word)) = account.name() {
                 words.extend(["--account".into(), format!("{user}:{word}").into()]);
             }
         }
     }
-    let output = std::fs::File::create(dir.join("output")).unwrap();
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).spawn().unwrap()
+    Process::start(Command::new(&words[0]).args(&words[1..]), &dir.join("output"), libc::SIGKILL)
 }

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use holdup_signals::counters::frame::Frame;
-use holdup_signals::counters::signal::Signal;
+use holdup_signals::time::counters::frame::Frame;
+use holdup_signals::time::counters::signal::Signal;
 
 /// Connections over the fewest from which on it is a crowd. Monitoring and administration come and go with one or two.
 pub const CROWD: f64 = 3.0;

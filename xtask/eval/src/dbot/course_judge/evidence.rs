@@ -5,8 +5,8 @@
 use super::course::Course;
 use super::workload::Workload;
 use holdup_diagnose::counters::view::{Observation, any};
-use holdup_signals::counters::jitter::Jitter;
-use holdup_signals::counters::signal::Signal;
+use holdup_signals::time::counters::jitter::Jitter;
+use holdup_signals::time::counters::signal::Signal;
 
 /// The weakest of things that must hold together; nothing if one of them is not known. Half of a mechanism is not seen for
 /// the whole of it.

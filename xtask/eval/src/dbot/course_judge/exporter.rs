@@ -2,7 +2,7 @@
 //! and what their usual alerts are about. A metric that is not here says nothing to the judge.
 
 use super::evidence::Alarm;
-use holdup_signals::counters::signal::Signal;
+use holdup_signals::time::counters::signal::Signal;
 
 /// Metric and signal. Counters (`_total`, and all of `pg_stat_database`) are meant as rates per second.
 const METRICS: &[(&str, Signal)] = &[

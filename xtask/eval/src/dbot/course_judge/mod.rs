@@ -17,7 +17,7 @@ pub use workload::{Executed, Workload};
 
 use holdup_diagnose::counters::judge::{Ranking, Suspect};
 use holdup_diagnose::counters::votes::Votes;
-use holdup_signals::counters::jitter::Jitter;
+use holdup_signals::time::counters::jitter::Jitter;
 
 /// A cause: its name, and what must and can't be seen of it.
 #[derive(Debug, Clone, Copy)]

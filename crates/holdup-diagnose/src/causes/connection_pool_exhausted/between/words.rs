@@ -1,6 +1,6 @@
 //! What the kinds of poolers call their settings, and how to change them.
 
-use holdup_signals::pooler::{BusiestPool, Product};
+use holdup_signals::database::pooler::{BusiestPool, Product};
 
 use crate::resources::pooler::Pooler;
 

@@ -1,13 +1,12 @@
 //! A tmpfs for temporary tables: how large it has to be, and how the server's place gets one.
 
+use crate::change::host::Place;
+use crate::change::{Fix, Steps};
 use holdup_recording::metrics;
 
 use super::ENABLE;
 use crate::causes::{bytes, thousands};
 use holdup_signals::View;
-use holdup_signals::change::Steps;
-use holdup_signals::change::host::Place;
-use holdup_signals::evidence::Fix;
 
 /// Where to mount the tmpfs; nothing else is there.
 const DIRECTORY: &str = "/var/lib/mysql-tmpdir";

@@ -4,7 +4,7 @@ use crate::causes::{percent, thousands};
 use crate::resources::volume::level::{AtCeiling, rate};
 use holdup_signals::Window;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::plateau::{Ceiling, Demand};
+use holdup_signals::time::plateau::{Ceiling, Demand};
 
 /// Evidence of the level and of the demand beyond it.
 pub(crate) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {

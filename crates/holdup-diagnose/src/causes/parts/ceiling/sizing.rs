@@ -3,11 +3,11 @@
 
 use crate::case::Case;
 use crate::causes::percent;
+use crate::change::Fix;
 use crate::resources::volume::level::{AtCeiling, backlog, documented, rate};
-use holdup_signals::evidence::Fix;
-use holdup_signals::flows::{Flow, FlowSource};
-use holdup_signals::limits::Place;
-use holdup_signals::throttle::Unit;
+use holdup_signals::host::flows::{Flow, FlowSource};
+use holdup_signals::host::limits::Place;
+use holdup_signals::host::throttle::Unit;
 
 /// Stopping and starting an instance that has run since before its limits were raised; none for
 /// others.

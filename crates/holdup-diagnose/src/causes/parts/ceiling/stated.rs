@@ -5,15 +5,16 @@ use super::sizing::sizing;
 use super::word;
 use crate::case::Case;
 use crate::causes::{CauseFinding, Outcome, Role, ms, percent};
+use crate::change::Fix;
 use crate::resources::is_too_small;
 use crate::resources::volume::level::{CLOUD, rate, waited_ms};
 use crate::resources::volume::stated::Stated;
 use crate::strength::{CERTAIN, STRONG, Strength};
 use holdup_recording::metrics;
-use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::latency::Origin;
-use holdup_signals::limit_shares::Limited;
-use holdup_signals::throttle::Unit;
+use holdup_signals::client::latency::Origin;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::host::limit_shares::Limited;
+use holdup_signals::host::throttle::Unit;
 use holdup_signals::{Gauge, Missing};
 
 /// Figures of a volume that show how its operations wait.
@@ -94,9 +95,9 @@ fn explains_ms(case: &Case<'_>, of: &Stated) -> Result<f64, Missing> {
         let queued = case.view(window).gauge(metrics::aws::DISK_QUEUE_DEPTH.name, &labels, CLOUD)?;
         Ok(queued.mean * window.seconds() / case.completed_in(window)?.max(1.0) * 1e3)
     };
-    let calm = case.calm().filter(|calm| !case.is_of_other(calm.window));
-    let calm = calm.map(|calm| each(calm.window)).transpose()?.unwrap_or(0.0);
-    Ok((each(case.slow().window)? - calm).max(0.0))
+    let baseline = case.baseline().filter(|baseline| !case.is_of_other(baseline.window));
+    let baseline = baseline.map(|baseline| each(baseline.window)).transpose()?.unwrap_or(0.0);
+    Ok((each(case.slow().window)? - baseline).max(0.0))
 }
 
 /// Less I/O, or a higher limit.

@@ -9,7 +9,7 @@ use holdup_recording::rows::{Event, Session};
 
 use super::Random;
 use crate::testing::SyntheticRecording;
-use holdup_signals::accounts::testing as accounts;
+use holdup_signals::app::accounts::testing as accounts;
 use locks::{mysql_locks, postgresql_locks};
 
 /// A recording in the making.
@@ -234,8 +234,8 @@ fn piling_up(source: &'static str) -> SyntheticRecording {
     SyntheticRecording::new(24).requests(50, 400).session_rows(rows.collect())
 }
 
-fn grown(storm: f64, calm: f64) -> impl Fn(i64) -> f64 {
-    move |s: i64| (1..=s).map(|t| if t % 8 >= 4 { storm } else { calm }).sum::<f64>()
+fn grown(storm: f64, baseline: f64) -> impl Fn(i64) -> f64 {
+    move |s: i64| (1..=s).map(|t| if t % 8 >= 4 { storm } else { baseline }).sum::<f64>()
 }
 
 fn storm(random: &mut Random) -> SyntheticRecording {

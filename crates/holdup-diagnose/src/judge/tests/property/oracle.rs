@@ -2,8 +2,8 @@
 //! and its platform. It knows what platforms refuse from their manuals, and nothing of the code
 //! under test.
 
+use crate::change::Fix;
 use holdup_recording::rows::Setting;
-use holdup_signals::evidence::Fix;
 
 use super::bases::Base;
 use super::{Random, setting};

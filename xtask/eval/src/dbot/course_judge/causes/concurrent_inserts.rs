@@ -7,7 +7,7 @@ use crate::dbot::course_judge::evidence::every;
 use crate::dbot::course_judge::statements::Verb;
 use crate::dbot::course_judge::{Alarm, Cause, Evidence};
 use holdup_diagnose::counters::votes::Votes;
-use holdup_signals::counters::signal::Signal;
+use holdup_signals::time::counters::signal::Signal;
 
 pub const CAUSE: Cause = Cause { slug: "concurrent_inserts", account };
 

@@ -6,7 +6,7 @@
 use crate::dbot::course_judge::evidence::every;
 use crate::dbot::course_judge::{Cause, Evidence};
 use holdup_diagnose::counters::votes::Votes;
-use holdup_signals::counters::signal::Signal;
+use holdup_signals::time::counters::signal::Signal;
 
 pub const CAUSE: Cause = Cause { slug: "fetch_large_data", account };
 

@@ -9,7 +9,7 @@ use crate::dbot::course_judge::statements::Verb;
 use crate::dbot::course_judge::{Alarm, Cause, Evidence, Workload};
 use holdup_diagnose::counters::view::any;
 use holdup_diagnose::counters::votes::Votes;
-use holdup_signals::counters::signal::Signal;
+use holdup_signals::time::counters::signal::Signal;
 
 pub const CAUSE: Cause = Cause { slug: "heavy_deletes", account };
 

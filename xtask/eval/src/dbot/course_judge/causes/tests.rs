@@ -2,9 +2,9 @@
 
 use crate::dbot::course_judge::{Alarm, Course, Executed, Workload, judge};
 use holdup_diagnose::counters::judge::Ranking;
-use holdup_signals::counters::frame::Frame;
-use holdup_signals::counters::jitter::Jitter;
-use holdup_signals::counters::signal::Signal;
+use holdup_signals::time::counters::frame::Frame;
+use holdup_signals::time::counters::jitter::Jitter;
+use holdup_signals::time::counters::signal::Signal;
 
 const MIB: f64 = 1024.0 * 1024.0;
 

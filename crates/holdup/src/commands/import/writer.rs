@@ -1,0 +1,114 @@
+//! Writes the rows of a file into a recording while the file is read. The recording begins with the first rows and
+//! ends with the file, not now. The reader does not run ahead of the recorder, which accepts rows faster than it
+//! writes them and would keep all of them in memory.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use holdup_recording::manifest::{Host, Manifest, RunState};
+use holdup_recording::writer::Recorder;
+use holdup_recording::{Batch, Coverage};
+
+use super::guard;
+use crate::failure::Failure;
+use crate::recorded;
+
+/// Rows that may wait to be written, some 700 bytes each: above this, reading waits for writing.
+const ROWS_WAITING: usize = 200_000;
+
+/// Longest wait for the writer, which reports its own errors elsewhere.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// See the module.
+pub(super) struct Writer<'d> {
+    title: String,
+    dir: &'d Path,
+    /// The table with the most rows: its segments show how far the recorder is.
+    table: &'static str,
+    recorder: Option<Recorder>,
+    from: i64,
+    waiting: usize,
+    written: Option<String>,
+}
+
+impl<'d> Writer<'d> {
+    /// For a recording of this title in `dir`, which is not made yet.
+    pub fn new(title: &str, dir: &'d Path, table: &'static str) -> Self {
+        Self { title: title.to_owned(), dir, table, recorder: None, from: 0, waiting: 0, written: None }
+    }
+
+    /// Whether the recording has been made.
+    pub fn has_begun(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// Makes the recording, if it is not there yet.
+    ///
+    /// # Errors
+    /// If the directory cannot be used.
+    pub fn begin(&mut self, from: i64) -> Result<&Recorder, Failure> {
+        let recorder = match self.recorder.take() {
+            Some(recorder) => recorder,
+            None => {
+                self.from = from;
+                let manifest = Manifest::starting(&self.title, from, Host::default());
+                Recorder::create(self.dir, &manifest).map_err(Failure::unusable)?
+            }
+        };
+        Ok(self.recorder.insert(recorder))
+    }
+
+    /// Passes rows on as soon as there is room for them; the first ones begin the recording at `from`.
+    ///
+    /// # Errors
+    /// Those of [`Self::begin`].
+    pub fn put(&mut self, from: i64, batch: Batch) -> Result<(), Failure> {
+        self.waiting += batch.len();
+        self.begin(from)?.sink().push(batch);
+        let deadline = Instant::now() + LONGEST;
+        while self.waiting >= ROWS_WAITING && Instant::now() < deadline {
+            let newest = self.newest();
+            if newest != self.written {
+                self.written = newest;
+                self.waiting = 0;
+            } else {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of the newest closed segment: names sort by their numbers.
+    fn newest(&self) -> Option<String> {
+        let entries = std::fs::read_dir(self.dir.join("segments")).ok()?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let is_of_table = |name: &String| name.strip_prefix(self.table).is_some_and(|rest| rest.starts_with('-'));
+        names.filter(|name| is_of_table(name) && name.ends_with(".parquet")).max()
+    }
+
+    /// Ends the recording, which runs from the first moment of `span` to the second.
+    ///
+    /// # Errors
+    /// Without rows, or if they cannot be written.
+    pub fn finish(self, span: (i64, Option<i64>), coverage: Vec<Coverage>) -> Result<(), Failure> {
+        let Some(recorder) = self.recorder else {
+            return Err(Failure::Unusable(format!("{}: no rows in it", self.title)));
+        };
+        let manifest = Manifest { coverage, ..Manifest::starting(&self.title, span.0, Host::default()) };
+        recorded::end_at(recorder, manifest, RunState::Complete, span.1, self.dir)
+    }
+
+    /// Ends the recording of a `source` that failed after `reads_total` reads, with the rows so far, if there are any.
+    /// Returns the failure, with the place of what is kept. Neither the recording nor the exit code may pass it off as
+    /// the whole: the source counts as failed and the recording as interrupted, as with a collector that panics.
+    pub fn end_early(self, source: &str, failure: Failure, reads_total: u64) -> Failure {
+        let Some(recorder) = self.recorder else { return failure };
+        let coverage = vec![guard::failed(source, &failure, reads_total)];
+        let manifest = Manifest { coverage, ..Manifest::starting(&self.title, self.from, Host::default()) };
+        let kept = match recorder.finish(manifest, RunState::Interrupted) {
+            Ok(_) => format!("{}{}", guard::KEPT, self.dir.display()),
+            Err(why) => format!("; {why}"),
+        };
+        Failure::Unusable(format!("{failure}{kept}"))
+    }
+}
