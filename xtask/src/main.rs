@@ -37,7 +37,7 @@ cargo xtask soak [--minutes N] [--slices N]
 cargo xtask soak --score          the sum over all slices so far, by commit
 cargo xtask supply                only the look at what others wrote: licences, sources, duplicates, advisories
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
-cargo xtask docs [--check]        writes docs/causes/ and docs/collectors/ from the code, or says what is stale
+cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
 cargo xtask new rule NAME         writes a rule's stub and says which line to add where
 cargo xtask new resource NAME     the same for a resource: what requests wait for
 cargo xtask new collector NAME    the same for a collector

@@ -52,12 +52,12 @@ pub fn run(root: &Path) -> Result<()> {
 /// What is wrong, and the ratchet as it would be.
 fn problems(root: &Path, sources: &[Source], kept: &Ratchet) -> (Vec<String>, Ratchet) {
     let mut problems: Vec<String> = sources.iter().flat_map(checks::all).collect();
+    problems.extend(documents::problems(root, sources));
     problems.extend(examples_that_do_not_run(sources));
     problems.extend(unsafe_left_open(sources));
     problems.extend(house::problems(sources));
     problems.extend(rooms::knots(sources));
     problems.extend(metrics::problems(sources));
-    problems.extend(documents::problems(root, sources));
     let counts = Ratchet::count(sources).with_costs_of(kept);
     problems.extend(counts.risen(kept));
     (problems, counts)
