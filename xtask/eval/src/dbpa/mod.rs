@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use holdup_diagnose::counters::judge::{Ranking, judge_by};
-use holdup_diagnose::trace::view::Peers;
 use holdup_diagnose::counters::judge::patterns;
+use holdup_diagnose::counters::judge::{Ranking, judge_by};
 use holdup_diagnose::trace::view::Normal;
+use holdup_diagnose::trace::view::Peers;
 use holdup_signals::time::counters::jitter::Jitter;
 use holdup_signals::time::counters::{Family, Frame, Signal};
 use serde_json::{Value, json};

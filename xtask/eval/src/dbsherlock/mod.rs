@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
-use holdup_diagnose::counters::judge::{Ranking, Suspect, judge_by};
 use holdup_diagnose::counters::judge::patterns;
+use holdup_diagnose::counters::judge::{Ranking, Suspect, judge_by};
 use holdup_diagnose::trace::view::Normal;
 use holdup_signals::time::counters::detect::{detect, healthy};
 use holdup_signals::time::counters::jitter::Jitter;
