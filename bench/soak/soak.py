@@ -214,8 +214,8 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "target/soak")
     options = parser.parse_args()
     seconds = int(60 * options.minutes)
-    if seconds < 180:
-        parser.error("--minutes takes at least 3: a slope needs readings")
+    if seconds < 600:
+        parser.error("--minutes takes at least 10: in less caches still fill, and that looks like growth")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     subprocess.run(["sh", KIT / "need.sh", "mariadb-server", "postgresql"], check=True)
     options.out.mkdir(parents=True, exist_ok=True)
