@@ -50,7 +50,7 @@ mod gains;
 mod generator;
 pub mod host_load;
 pub mod indicators;
-pub mod instant;
+mod instant;
 mod judge;
 pub mod ledger;
 mod link;

@@ -72,7 +72,7 @@ pub(crate) fn upstream_penalty(cause: Cause, not_judged: &[NotJudged]) -> f64 {
 }
 
 /// Unjudged causes that may lead to `cause`, nearest first.
-fn upstream<'n>(cause: Cause, not_judged: &'n [NotJudged]) -> Vec<&'n NotJudged> {
+fn upstream(cause: Cause, not_judged: &[NotJudged]) -> Vec<&NotJudged> {
     cause.may_follow_from().into_iter().filter_map(|of| not_judged.iter().find(|n| n.cause == of)).collect()
 }
 
@@ -198,7 +198,7 @@ mod tests {
 
     fn finding(cause: Cause, confidence: f64, explains: f64) -> Finding {
         Finding {
-            cause: cause,
+            cause,
             title: cause.title().to_owned(),
             role: Role::Contributor,
             follows_from: None,

@@ -28,7 +28,7 @@ pub struct Definition {
     /// What it leaves in counters.
     pub traces: &'static [Pattern],
     /// Its signs in one instant.
-    pub signs: Option<fn(&Facts<'_>, &mut Signs)>,
+    pub(crate) signs: Option<fn(&Facts<'_>, &mut Signs)>,
     /// The command that shows it, to run next.
     pub next: &'static NextCommand,
 }

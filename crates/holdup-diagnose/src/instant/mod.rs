@@ -29,7 +29,7 @@ pub(crate) const OF_WINDOW: f64 = 0.5;
 
 /// The signs of one cause.
 #[derive(Default)]
-pub struct Signs(Vec<(Strength, Evidence)>);
+pub(crate) struct Signs(Vec<(Strength, Evidence)>);
 
 impl Signs {
     pub(crate) fn add(&mut self, strength: Strength, evidence: Evidence) {

@@ -129,7 +129,7 @@ fn finding(window: Window, share: &LimitShare, is_first: bool) -> Finding {
     let text = format!("{}{}", says(window, share), doubt(share.limited));
     let fix = is_first.then(|| Fix { text: doc.fix.to_owned(), command: None, keep: None, risk: None });
     Finding {
-        cause: cause,
+        cause,
         title: doc.title.to_owned(),
         role: if is_first { Role::Root } else { Role::Contributor },
         follows_from: None,

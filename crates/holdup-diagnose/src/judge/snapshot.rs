@@ -248,7 +248,7 @@ fn cleared(facts: &Facts<'_>) -> (Vec<Cleared>, Vec<String>) {
     let sentence = |(cause, evidence): &(Cause, Evidence)| format!("{NOT}{cause}: {}", evidence.text);
     let told = all.iter().map(sentence).collect();
     let cleared = |(cause, evidence): (Cause, Evidence)| Cleared {
-        cause: cause,
+        cause,
         title: cause.title().to_owned(),
         evidence: vec![evidence],
     };

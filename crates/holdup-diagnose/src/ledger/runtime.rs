@@ -54,7 +54,6 @@ fn edges(intervals: &Intervals) -> Vec<(i64, i64)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::cause::Cause;
     use crate::ledger::ledger;
     use crate::testing::{Judged as _, SyntheticRecording};
 

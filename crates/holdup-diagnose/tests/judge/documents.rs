@@ -2,7 +2,7 @@
 //! for each a decoy with the same symptom.
 
 use holdup_diagnose::verdict::{Answer, Role};
-use holdup_diagnose::{Cause, Diagnosis, diagnose};
+use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_mongodb::{Document, Writer, status};
 use holdup_recording::rows::Sample;
 use holdup_signals::testing::SyntheticRecording;

@@ -1,7 +1,6 @@
 //! Full disks with failures, with waits, and without either.
 
 use super::*;
-use crate::cause::Cause;
 use crate::testing::{Judged as _, SyntheticRecording};
 use crate::verdict::Answer;
 

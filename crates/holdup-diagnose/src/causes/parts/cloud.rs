@@ -2,7 +2,6 @@
 //! a minute or more, and the time to explain is that of the volume. They accuse nothing: a mean
 //! shows that something had room, and not who waited for it.
 
-use crate::cause::Cause;
 use holdup_recording::words::{bytes, bytes_per_second, percent, thousands};
 use holdup_recording::{Labels, metrics};
 use holdup_signals::client::latency::Origin;

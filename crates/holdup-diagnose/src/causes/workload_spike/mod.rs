@@ -179,11 +179,8 @@ fn same_work(case: &Case<'_>, others: &Others, slow: &View<'_>, baseline: &View<
 /// Whether the watched processes use most of the CPU time in use. For disks and network this is
 /// unknown.
 fn is_services_own(cause: Cause, view: &View<'_>, own_seconds: f64) -> bool {
-    let all = |modes: &[&str]| -> f64 {
-        let of = |mode: &&str| view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", *mode)], "");
-        modes.iter().filter_map(|mode| of(mode).ok()).map(|c| c.delta).sum()
-    };
-    cause != CPUS || own_seconds >= cpu::OWN * all(&["user", "nice", "system"])
+    let programs = CpuTime::measure(view).map_or(0.0, |cpu| cpu.seconds.programs());
+    cause != CPUS || own_seconds >= cpu::OWN * programs
 }
 
 fn found(case: &Case<'_>, rise: Rise, work: Option<Evidence>) -> CauseFinding {

@@ -15,7 +15,7 @@ use holdup_signals::host::processes::is_service;
 
 use crate::audit;
 use crate::case::Case;
-use crate::causes::{self, Cause, Definition, Outcome};
+use crate::causes::{self, Cause, Outcome};
 use crate::testing::{Judged as _, SyntheticRecording};
 use bases::{BASES, Base};
 use oracle::Platform;

@@ -7,7 +7,8 @@ use holdup_import::LARGEST_BYTES;
 use holdup_import::text::{Document, Pasted, cut_documents, is_only_commands, recognises};
 use holdup_recording::clock;
 
-use super::{InputFile, START_BYTES, aws, ftdc, is_capture, kubernetes, text};
+use super::input::START_BYTES;
+use super::{InputFile, aws, ftdc, is_capture, kubernetes, text};
 use crate::failure::Failure;
 
 /// Keys that name such documents. Without one of them near its beginning a file is not parted.
