@@ -61,9 +61,6 @@ impl Connections {
     }
 
     /// Opens a connection, unless the pause after the last failure lasts.
-    ///
-    /// # Errors
-    /// Those of `open`, or why the last attempt failed.
     pub fn attempt<T, E: Trouble>(&self, open: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         self.may_try().map_err(E::not_tried)?;
         let opened = open();
@@ -85,9 +82,6 @@ impl Connections {
     }
 
     /// Takes a slot for one more connection.
-    ///
-    /// # Errors
-    /// If no slot is free.
     pub fn take_slot(&self) -> Result<Slot, String> {
         let mut state = self.state();
         state.release_answered();

@@ -12,9 +12,6 @@ pub(crate) struct OwnThread {
 
 impl OwnThread {
     /// Starts the thread.
-    ///
-    /// # Errors
-    /// If the thread cannot be started.
     pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let handle = std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
         Ok(Self { handle: Some(handle), has_panicked: false })

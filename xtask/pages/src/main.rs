@@ -110,8 +110,8 @@ fn collectors() -> String {
     let mut text = made_of("crates/holdup-collect/src/watch.rs and crates/holdup-recording/src/metrics/");
     text += "# Sources\n\nWhat `--watch` takes, and `watch:` in a scenario. `holdup doctor` proposes the list for a machine.\n\n";
     text += "| `--watch` | is |\n|---|---|\n";
-    for (_, example, what, _) in SCHEMES {
-        text += &format!("| `{example}` | {what} |\n");
+    for scheme in SCHEMES {
+        text += &format!("| `{}` | {} |\n", scheme.example, scheme.what);
     }
     text + &metrics()
 }

@@ -21,6 +21,7 @@ use super::recorded::{REMEMBERED_NS, RecordedExecutions};
 use super::server::{OwnDigests, Server};
 use crate::connections::Connections;
 use crate::own_thread::OwnThread;
+use crate::reading::event;
 use crate::slow::{Reader, SlowRequest, SlowRequests};
 
 /// Largest number of trace ids per look: each adds one comparison per row.
@@ -74,9 +75,6 @@ pub(super) struct Capture {
 
 impl Capture {
     /// Starts the thread.
-    ///
-    /// # Errors
-    /// If the thread cannot be started.
     pub(super) fn start(
         (address, source): (&Address, &str),
         board: &SlowRequests,
@@ -202,7 +200,8 @@ impl CaptureLoop {
     /// Searches for `wanted` once: the statements, and the requests without any.
     fn look(&mut self, table: &str, wanted: &[CaptureRequest]) -> Result<(Batch, Vec<CaptureRequest>), Failure> {
         if self.server.is_none() {
-            let server = Server::connect_sharing(&self.address, &self.own, &self.connections)?;
+            let connections = &self.connections;
+            let server = connections.attempt(|| Server::reach(&self.address, &self.own, connections))?;
             let thread = execution::own_thread(&server)?;
             self.server = Some((server, thread));
         }
@@ -236,17 +235,10 @@ impl CaptureLoop {
     }
 
     fn event(&self, slow: &SlowRequest, statements: usize, why: &str) -> Event {
-        Event {
-            observed_at: clock::now_ns(),
-            source: self.source.clone(),
-            kind: "captured".to_owned(),
-            text: format!("{statements} statements of the slow request {}: {why}", slow.trace_id),
-            labels: Labels::new([
-                ("trace_id", slow.trace_id.as_str()),
-                ("statements", statements.to_string().as_str()),
-                ("why", why),
-            ]),
-        }
+        let text = format!("{statements} statements of the slow request {}: {why}", slow.trace_id);
+        let count = statements.to_string();
+        let labels = Labels::new([("trace_id", slow.trace_id.as_str()), ("statements", &count), ("why", why)]);
+        event(&self.source, clock::now_ns(), "captured", text, labels)
     }
 }
 

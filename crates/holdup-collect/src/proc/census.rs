@@ -163,9 +163,6 @@ impl Census {
     }
 
     /// Looks at all threads.
-    ///
-    /// # Errors
-    /// If a thread's data cannot be parsed: a count without that thread would be wrong.
     pub(crate) fn look(
         &mut self,
         files: &mut Files,

@@ -63,9 +63,6 @@ pub(crate) fn update(proc: &Proc, known: &mut HashMap<u32, SharedCensus>) {
 
 impl SharedCensus {
     /// The threads as they are now, or were a moment ago.
-    ///
-    /// # Errors
-    /// Those of [`Census::look`].
     pub(crate) fn look<T>(
         &mut self,
         files: &mut Files,
