@@ -28,9 +28,9 @@ pub fn resource(root: &Path, name: &str) -> Result<()> {
 pub fn collector(root: &Path, name: &str) -> Result<()> {
     let stub = COLLECTOR.replace("NAME", checked(name)?);
     write(root, &format!("crates/holdup-collect/src/{name}.rs"), &stub)?;
-    println!("add to crates/holdup-collect/src/lib.rs:\n    pub mod {name};");
+    println!("add to crates/holdup-collect/src/lib.rs:\n    mod {name};");
     println!("add to SCHEMES in crates/holdup-collect/src/watch.rs:");
-    println!("    (\"{name}:\", \"{name}:ADDRESS\", \"what it is\", crate::{name}::make),");
+    println!("    scheme(\"{name}:\", \"{name}:ADDRESS\", \"what it is\", Asked, crate::{name}::make),");
     println!("then run: cargo xtask docs");
     Ok(())
 }

@@ -94,6 +94,10 @@ impl Cgroup {
     }
 
     /// Writes the counters into `out`.
+    ///
+    /// # Errors
+    /// If the process's cgroup cannot be found, if none of its files can be read, or if a file is
+    /// malformed.
     pub(crate) fn sample(&mut self, proc: &Proc, out: &mut Out) -> Result<(), ReadError> {
         let text = self.membership_now(proc)?;
         if text != self.membership {

@@ -41,36 +41,82 @@ const NS: f64 = 1.0;
 /// Longest plausible time, nanoseconds: a day.
 const LONGEST_NS: f64 = 86_400e9;
 
-/// Field names in lower case and without their unit, with the unit of a bare number. They come
+/// Field names in lower case and without their unit, each with the unit of a bare number. They come
 /// from the usual formats of nginx, Apache and HAProxy, from Rails (lograge), Elastic's schema and
 /// loggers of apps.
-#[rustfmt::skip]
-const KNOWN: &[(Meaning, f64, &[&str])] = &[
-    (Meaning::Trace, NS, &[
-        "trace_id", "traceid", "trace.id", "trace", "traceparent", "http_traceparent", "oteltraceid",
-    ]),
-    (Meaning::Total, MS, &[
-        "duration", "total", "total_time", "elapsed", "elapsed_time", "took", "latency", "response_time",
-        "responsetime", "request_duration",
-    ]),
-    (Meaning::Total, SECONDS, &["request_time", "rt"]),
-    (Meaning::Total, NS, &["event.duration"]),
-    (Meaning::Wait(0), MS, &[
-        "db", "db_time", "db_duration", "db.duration", "db_runtime", "database", "database_time", "sql",
-        "sql_time",
-    ]),
-    (Meaning::Wait(1), MS, &["pool", "pool_wait", "pool.wait", "db_pool_wait"]),
-    (Meaning::Wait(2), MS, &["cache", "cache_time", "redis", "redis_time", "memcached"]),
-    (Meaning::Wait(3), SECONDS, &["upstream_response_time", "urt"]),
-    (Meaning::Wait(3), MS, &["upstream", "downstream", "http_time", "external"]),
-    (Meaning::Wait(4), MS, &["queue", "queue_time", "request_queue"]),
-    (Meaning::Wait(4), SECONDS, &["upstream_queue_time"]),
-    (Meaning::Calls(0), NS, &["db_count", "db_calls", "db.count", "sql_count", "query_count", "queries"]),
-    (Meaning::Calls(2), NS, &["cache_count", "redis_count"]),
-    (Meaning::Time, NS, &["time", "timestamp", "@timestamp", "ts", "time_iso8601", "msec"]),
-    (Meaning::Service, NS, &["service", "service.name", "service_name"]),
-    (Meaning::Name, NS, &["route", "http.route", "operation", "handler"]),
-    (Meaning::Status, NS, &["status", "status_code", "http.response.status_code"]),
+const KNOWN: &[(&str, Meaning, f64)] = &[
+    ("trace_id", Meaning::Trace, NS),
+    ("traceid", Meaning::Trace, NS),
+    ("trace.id", Meaning::Trace, NS),
+    ("trace", Meaning::Trace, NS),
+    ("traceparent", Meaning::Trace, NS),
+    ("http_traceparent", Meaning::Trace, NS),
+    ("oteltraceid", Meaning::Trace, NS),
+    ("duration", Meaning::Total, MS),
+    ("total", Meaning::Total, MS),
+    ("total_time", Meaning::Total, MS),
+    ("elapsed", Meaning::Total, MS),
+    ("elapsed_time", Meaning::Total, MS),
+    ("took", Meaning::Total, MS),
+    ("latency", Meaning::Total, MS),
+    ("response_time", Meaning::Total, MS),
+    ("responsetime", Meaning::Total, MS),
+    ("request_time", Meaning::Total, SECONDS),
+    ("request_duration", Meaning::Total, MS),
+    ("rt", Meaning::Total, SECONDS),
+    ("event.duration", Meaning::Total, NS),
+    ("db", Meaning::Wait(0), MS),
+    ("db_time", Meaning::Wait(0), MS),
+    ("db_duration", Meaning::Wait(0), MS),
+    ("db.duration", Meaning::Wait(0), MS),
+    ("db_runtime", Meaning::Wait(0), MS),
+    ("database", Meaning::Wait(0), MS),
+    ("database_time", Meaning::Wait(0), MS),
+    ("sql", Meaning::Wait(0), MS),
+    ("sql_time", Meaning::Wait(0), MS),
+    ("pool", Meaning::Wait(1), MS),
+    ("pool_wait", Meaning::Wait(1), MS),
+    ("pool.wait", Meaning::Wait(1), MS),
+    ("db_pool_wait", Meaning::Wait(1), MS),
+    ("cache", Meaning::Wait(2), MS),
+    ("cache_time", Meaning::Wait(2), MS),
+    ("redis", Meaning::Wait(2), MS),
+    ("redis_time", Meaning::Wait(2), MS),
+    ("memcached", Meaning::Wait(2), MS),
+    ("upstream_response_time", Meaning::Wait(3), SECONDS),
+    ("urt", Meaning::Wait(3), SECONDS),
+    ("upstream", Meaning::Wait(3), MS),
+    ("downstream", Meaning::Wait(3), MS),
+    ("http_time", Meaning::Wait(3), MS),
+    ("external", Meaning::Wait(3), MS),
+    ("queue", Meaning::Wait(4), MS),
+    ("queue_time", Meaning::Wait(4), MS),
+    ("request_queue", Meaning::Wait(4), MS),
+    ("upstream_queue_time", Meaning::Wait(4), SECONDS),
+    ("db_count", Meaning::Calls(0), NS),
+    ("db_calls", Meaning::Calls(0), NS),
+    ("db.count", Meaning::Calls(0), NS),
+    ("sql_count", Meaning::Calls(0), NS),
+    ("query_count", Meaning::Calls(0), NS),
+    ("queries", Meaning::Calls(0), NS),
+    ("cache_count", Meaning::Calls(2), NS),
+    ("redis_count", Meaning::Calls(2), NS),
+    ("time", Meaning::Time, NS),
+    ("timestamp", Meaning::Time, NS),
+    ("@timestamp", Meaning::Time, NS),
+    ("ts", Meaning::Time, NS),
+    ("time_iso8601", Meaning::Time, NS),
+    ("msec", Meaning::Time, NS),
+    ("service", Meaning::Service, NS),
+    ("service.name", Meaning::Service, NS),
+    ("service_name", Meaning::Service, NS),
+    ("route", Meaning::Name, NS),
+    ("http.route", Meaning::Name, NS),
+    ("operation", Meaning::Name, NS),
+    ("handler", Meaning::Name, NS),
+    ("status", Meaning::Status, NS),
+    ("status_code", Meaning::Status, NS),
+    ("http.response.status_code", Meaning::Status, NS),
 ];
 
 /// Name suffixes that state a unit.
@@ -97,9 +143,7 @@ pub(super) struct Fields {
 
 impl Default for Fields {
     fn default() -> Self {
-        let known = KNOWN
-            .iter()
-            .flat_map(|&(meaning, unit, names)| names.iter().map(move |name| ((*name).to_owned(), (meaning, unit))));
+        let known = KNOWN.iter().map(|(name, meaning, unit)| ((*name).to_owned(), (*meaning, *unit)));
         Self { known: known.collect(), given: Vec::new() }
     }
 }

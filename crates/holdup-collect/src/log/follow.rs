@@ -81,6 +81,9 @@ impl Follow {
     }
 
     /// Skips the existing content except the last `bytes`, which are handed out as lines.
+    ///
+    /// # Errors
+    /// If the file cannot be opened or read.
     pub fn begin(&mut self, bytes: u64, each: &mut dyn FnMut(LinePosition, Line<'_>)) -> io::Result<()> {
         let mut open = open(&self.path)?;
         let length = open.file.metadata()?.len();
@@ -105,6 +108,9 @@ impl Follow {
     }
 
     /// Hands out the lines that arrived since the last look; returns the number of skipped bytes.
+    ///
+    /// # Errors
+    /// If the file does not exist or cannot be read.
     pub fn look(&mut self, each: &mut dyn FnMut(LinePosition, Line<'_>)) -> io::Result<u64> {
         let mut skipped = 0;
         let there = std::fs::metadata(&self.path);

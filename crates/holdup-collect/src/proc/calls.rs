@@ -41,45 +41,77 @@ use FileArgument::{At, Descriptor, Path};
 
 /// The calls of every architecture that may sleep on a file. If a call has two paths, the old one:
 /// that file exists.
-#[rustfmt::skip]
-const CALLS: &[(FileArgument, &[i64])] = &[
-    (At(0, 1), &[
-        libc::SYS_openat, libc::SYS_openat2, libc::SYS_unlinkat, libc::SYS_renameat2, libc::SYS_mkdirat,
-        libc::SYS_mknodat, libc::SYS_linkat, libc::SYS_readlinkat, libc::SYS_newfstatat, libc::SYS_statx,
-        libc::SYS_faccessat, libc::SYS_faccessat2, libc::SYS_fchmodat, libc::SYS_fchownat,
-        libc::SYS_utimensat,
-    ]),
-    (At(1, 2), &[libc::SYS_symlinkat]),
-    (Path(0), &[libc::SYS_truncate, libc::SYS_statfs, libc::SYS_chdir, libc::SYS_execve]),
-    (Descriptor(0), &[
-        libc::SYS_read, libc::SYS_write, libc::SYS_pread64, libc::SYS_pwrite64, libc::SYS_readv,
-        libc::SYS_writev, libc::SYS_preadv, libc::SYS_pwritev, libc::SYS_preadv2, libc::SYS_pwritev2,
-        libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_sync_file_range, libc::SYS_syncfs,
-        libc::SYS_ftruncate, libc::SYS_fallocate, libc::SYS_getdents64, libc::SYS_fstat, libc::SYS_flock,
-        libc::SYS_copy_file_range,
-    ]),
-    (Descriptor(1), &[libc::SYS_sendfile]),
+const CALLS: &[(i64, FileArgument)] = &[
+    (libc::SYS_openat, At(0, 1)),
+    (libc::SYS_openat2, At(0, 1)),
+    (libc::SYS_unlinkat, At(0, 1)),
+    (libc::SYS_renameat2, At(0, 1)),
+    (libc::SYS_mkdirat, At(0, 1)),
+    (libc::SYS_mknodat, At(0, 1)),
+    (libc::SYS_linkat, At(0, 1)),
+    (libc::SYS_symlinkat, At(1, 2)),
+    (libc::SYS_readlinkat, At(0, 1)),
+    (libc::SYS_newfstatat, At(0, 1)),
+    (libc::SYS_statx, At(0, 1)),
+    (libc::SYS_faccessat, At(0, 1)),
+    (libc::SYS_faccessat2, At(0, 1)),
+    (libc::SYS_fchmodat, At(0, 1)),
+    (libc::SYS_fchownat, At(0, 1)),
+    (libc::SYS_utimensat, At(0, 1)),
+    (libc::SYS_truncate, Path(0)),
+    (libc::SYS_statfs, Path(0)),
+    (libc::SYS_chdir, Path(0)),
+    (libc::SYS_execve, Path(0)),
+    (libc::SYS_read, Descriptor(0)),
+    (libc::SYS_write, Descriptor(0)),
+    (libc::SYS_pread64, Descriptor(0)),
+    (libc::SYS_pwrite64, Descriptor(0)),
+    (libc::SYS_readv, Descriptor(0)),
+    (libc::SYS_writev, Descriptor(0)),
+    (libc::SYS_preadv, Descriptor(0)),
+    (libc::SYS_pwritev, Descriptor(0)),
+    (libc::SYS_preadv2, Descriptor(0)),
+    (libc::SYS_pwritev2, Descriptor(0)),
+    (libc::SYS_fsync, Descriptor(0)),
+    (libc::SYS_fdatasync, Descriptor(0)),
+    (libc::SYS_sync_file_range, Descriptor(0)),
+    (libc::SYS_syncfs, Descriptor(0)),
+    (libc::SYS_ftruncate, Descriptor(0)),
+    (libc::SYS_fallocate, Descriptor(0)),
+    (libc::SYS_getdents64, Descriptor(0)),
+    (libc::SYS_fstat, Descriptor(0)),
+    (libc::SYS_flock, Descriptor(0)),
+    (libc::SYS_sendfile, Descriptor(1)),
+    (libc::SYS_copy_file_range, Descriptor(0)),
 ];
 
 /// Calls of the first architectures only; later ones have just their `…at` variants.
 #[cfg(target_arch = "x86_64")]
-#[rustfmt::skip]
-const OLD_CALLS: &[(FileArgument, &[i64])] = &[
-    (Path(0), &[
-        libc::SYS_open, libc::SYS_creat, libc::SYS_unlink, libc::SYS_rename, libc::SYS_mkdir, libc::SYS_rmdir,
-        libc::SYS_mknod, libc::SYS_link, libc::SYS_readlink, libc::SYS_stat, libc::SYS_lstat,
-        libc::SYS_access, libc::SYS_chmod, libc::SYS_chown,
-    ]),
-    (At(0, 1), &[libc::SYS_renameat]),
-    (Path(1), &[libc::SYS_symlink]),
-    (Descriptor(0), &[libc::SYS_getdents]),
+const OLD_CALLS: &[(i64, FileArgument)] = &[
+    (libc::SYS_open, Path(0)),
+    (libc::SYS_creat, Path(0)),
+    (libc::SYS_unlink, Path(0)),
+    (libc::SYS_rename, Path(0)),
+    (libc::SYS_renameat, At(0, 1)),
+    (libc::SYS_mkdir, Path(0)),
+    (libc::SYS_rmdir, Path(0)),
+    (libc::SYS_mknod, Path(0)),
+    (libc::SYS_link, Path(0)),
+    (libc::SYS_symlink, Path(1)),
+    (libc::SYS_readlink, Path(0)),
+    (libc::SYS_stat, Path(0)),
+    (libc::SYS_lstat, Path(0)),
+    (libc::SYS_access, Path(0)),
+    (libc::SYS_chmod, Path(0)),
+    (libc::SYS_chown, Path(0)),
+    (libc::SYS_getdents, Descriptor(0)),
 ];
 
 #[cfg(target_arch = "aarch64")]
-const OLD_CALLS: &[(FileArgument, &[i64])] = &[(At(0, 1), &[libc::SYS_renameat])];
+const OLD_CALLS: &[(i64, FileArgument)] = &[(libc::SYS_renameat, At(0, 1))];
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const OLD_CALLS: &[(FileArgument, &[i64])] = &[];
+const OLD_CALLS: &[(i64, FileArgument)] = &[];
 
 impl Call {
     /// Parses the text of `syscall`: `NUMBER ARGUMENT×6 SP PC`. None for `running`, and for `-1 SP
@@ -105,7 +137,7 @@ impl Call {
     /// How it names its file; none if the call has no file or is unknown.
     pub fn file(&self) -> Option<FileReference> {
         let arguments = self.arguments?;
-        let place = CALLS.iter().chain(OLD_CALLS).find(|(_, numbers)| numbers.contains(&self.number))?.0;
+        let place = CALLS.iter().chain(OLD_CALLS).find(|(number, _)| *number == self.number)?.1;
         // A descriptor is the lower half of its register, whatever the upper half contains.
         let descriptor = |index: usize| arguments[index] as u32 as i32;
         Some(match place {

@@ -163,6 +163,9 @@ impl Census {
     }
 
     /// Looks at all threads.
+    ///
+    /// # Errors
+    /// If a thread's data cannot be parsed: a count without that thread would be wrong.
     pub(crate) fn look(
         &mut self,
         files: &mut Files,

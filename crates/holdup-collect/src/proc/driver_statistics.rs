@@ -69,6 +69,9 @@ pub(crate) struct Drivers(OwnedFd);
 
 impl Drivers {
     /// Opens it.
+    ///
+    /// # Errors
+    /// If no socket is to be had.
     pub(crate) fn open() -> Result<Self> {
         // SAFETY: socket has no preconditions.
         let number = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
@@ -80,6 +83,9 @@ impl Drivers {
     }
 
     /// Names of the statistics of `device` in their order; none if its driver has none.
+    ///
+    /// # Errors
+    /// If the kernel does not say, or they are too many.
     pub(crate) fn names(&self, device: &str) -> Result<Vec<String>> {
         let mut answer = Answer::new()?;
         let count = match self.ask(device, &mut answer, &[GET_SET_SIZE, 0, 1 << STATISTICS, 0]) {
@@ -96,6 +102,9 @@ impl Drivers {
     }
 
     /// The values of all statistics of `device`, which had `count` of them.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
     pub(crate) fn values(&self, device: &str, count: usize) -> Result<Vec<u64>> {
         let mut answer = Answer::new()?;
         values_in(self.ask(device, &mut answer, &[GET_STATISTICS, count as u32])?)

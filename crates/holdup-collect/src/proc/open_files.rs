@@ -102,6 +102,9 @@ impl Files {
     }
 
     /// Puts the numbers of a process' threads into `into`.
+    ///
+    /// # Errors
+    /// If the folder cannot be read: the process has ended.
     pub(crate) fn list(&mut self, pid: u32, into: &mut Vec<u32>) -> Result<(), ReadError> {
         set(&mut self.path, format_args!("{pid}/task"));
         self.proc.numbers(&self.path, into)

@@ -47,6 +47,9 @@ pub(crate) struct Qdisc {
 }
 
 /// The root queueing discipline of every interface of this network namespace.
+///
+/// # Errors
+/// If the kernel does not answer, or the answer is cut off.
 pub(crate) fn roots(buffer: &mut Vec<u8>) -> Result<Vec<Qdisc>> {
     let mut found = Vec::new();
     Netlink::open(libc::NETLINK_ROUTE)?.dump(GET_QDISC, &[0; MESSAGE_BYTES], buffer, &mut |kind, message| {

@@ -89,6 +89,9 @@ pub(crate) struct Segments {
 
 /// Calls `each` with every socket of these states and TCP's facts about it, which takes about twice
 /// as long.
+///
+/// # Errors
+/// Those of [`each`].
 pub(crate) fn each_connection(states: &[u8], buffer: &mut Vec<u8>, each: impl FnMut(Connection)) -> Result<()> {
     DiagSocket::open()?.each_connection(states, buffer, each)
 }
@@ -99,11 +102,17 @@ pub(crate) struct DiagSocket(Netlink);
 
 impl DiagSocket {
     /// Opens one in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
     pub(crate) fn open() -> Result<Self> {
         Netlink::open(libc::NETLINK_SOCK_DIAG).map(Self)
     }
 
     /// [`each_connection`] for this network namespace.
+    ///
+    /// # Errors
+    /// Those of [`each`].
     pub(crate) fn each_connection(
         &self,
         states: &[u8],

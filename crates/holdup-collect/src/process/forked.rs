@@ -65,6 +65,9 @@ impl Used {
 
 impl Forked {
     /// Looks for the children of process `pid`, whose `stat` is `text`; what it and they have used, ended ones included.
+    ///
+    /// # Errors
+    /// If the parent's `stat` is malformed.
     pub(super) fn look(&mut self, proc: &Proc, pid: u32, text: &str) -> Result<Used, ReadError> {
         let parent = Stat::parse(text)?;
         let collected = Collected::parse(text)?;

@@ -133,6 +133,9 @@ impl Processes {
     }
 
     /// Updates the members.
+    ///
+    /// # Errors
+    /// If processes cannot be listed.
     pub(super) fn look(&mut self, sockets: &Sockets) -> Result<(), ReadError> {
         let (listening, accepted) = (sockets.listening(), sockets.accepted());
         let mut pids = Vec::new();

@@ -9,6 +9,9 @@ use crate::ProbeError;
 const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// The mounted tracing file system.
+///
+/// # Errors
+/// If it is not mounted, or may not be read; the text says what to run.
 pub(super) fn root() -> Result<PathBuf, ProbeError> {
     let why = match ROOTS.iter().map(Path::new).find(|root| root.join("events").is_dir()) {
         Some(root) if std::fs::read_dir(root.join("events/block")).is_ok() => return Ok(root.to_owned()),
