@@ -70,33 +70,30 @@ struct Known {
     of_several: &'static str,
 }
 
-#[rustfmt::skip]
 const KNOWN: [Known; 5] = [
     Known {
-        names: &["mariadbd", "mysqld"], kind: Kind::Mysql, watch: "mysql://USER@HOST",
-        note: "fill in the account",
         of_several: "it listens on N ports: prefer its extra_port, which answers when the thread pool does not",
+        ..known(&["mariadbd", "mysqld"], Kind::Mysql, "mysql://USER@HOST", ACCOUNT)
     },
+    known(
+        &["postgres"],
+        Kind::Postgres,
+        "postgresql://USER@HOST/postgres",
+        "fill in the account; pid: covers only its first process, host the threads of all",
+    ),
+    known(&["pgbouncer"], Kind::PgBouncer, "pgbouncer://USER@HOST/pgbouncer", "fill in a user of stats_users"),
     Known {
-        names: &["postgres"], kind: Kind::Postgres, watch: "postgresql://USER@HOST/postgres",
-        note: POSTGRES, of_several: POSTGRES,
-    },
-    Known {
-        names: &["pgbouncer"], kind: Kind::PgBouncer, watch: "pgbouncer://USER@HOST/pgbouncer",
-        note: "fill in a user of stats_users", of_several: "fill in a user of stats_users",
-    },
-    Known {
-        names: &["proxysql"], kind: Kind::ProxySql, watch: "proxysql://USER@HOST",
-        note: "fill in an account of admin-stats_credentials",
         of_several: "it listens on N ports: take its admin interface's, 6032 unless it was moved",
+        ..known(&["proxysql"], Kind::ProxySql, "proxysql://USER@HOST", "fill in an account of admin-stats_credentials")
     },
-    Known {
-        names: &["mongod", "mongos", "ferretdb"], kind: Kind::MongoDb, watch: "mongodb://USER@HOST/",
-        note: "fill in the account", of_several: "fill in the account",
-    },
+    known(&["mongod", "mongos", "ferretdb"], Kind::MongoDb, "mongodb://USER@HOST/", ACCOUNT),
 ];
 
-const POSTGRES: &str = "fill in the account; pid: covers only its first process, host the threads of all";
+const ACCOUNT: &str = "fill in the account";
+
+const fn known(names: &'static [&'static str], kind: Kind, watch: &'static str, note: &'static str) -> Known {
+    Known { names, kind, watch, note, of_several: note }
+}
 
 /// App servers by the prefix of their name: the servers themselves, and the language runtimes they
 /// run as. A compiled program can have any name: it is recognized by having workers.

@@ -8,7 +8,7 @@ mod api;
 pub mod objects;
 
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::kubernetes::objects::{ObjectTracker, ReadTime};
@@ -18,7 +18,7 @@ pub use self::address::{Address, PodEnvironment};
 use self::api::{Api, ListError};
 use crate::coverage::{Line as _, part};
 use crate::options::Options;
-use crate::own_thread::OwnThread;
+use crate::own_thread::{OwnThread, lock};
 use crate::reading::thread_cpu_time;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -94,7 +94,7 @@ impl Kubernetes {
     /// Moves the collected rows into `batch`.
     fn take(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let Some(poller) = &self.poller else { return Ok(()) };
-        let mut seen = poller.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&poller.seen);
         let PollResults { batch: rows, failed, left_out, cpu } = std::mem::take(&mut *seen);
         seen.cpu = cpu;
         drop(seen);
@@ -159,7 +159,7 @@ fn once(api: &Api, tracker: &mut ObjectTracker, events: bool, seen: &Mutex<PollR
     }
     let window_ns = begun.elapsed().as_nanos() as i64;
     let batch = tracker.take(&documents, ReadTime { at: begun_at + window_ns / 2, window_ns });
-    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut seen = lock(seen);
     if seen.batch.len() + batch.len() > ROWS_MAX {
         seen.left_out += batch.len();
     } else {

@@ -2,7 +2,13 @@
 //! data, so it is remembered.
 
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+
+/// Locks what threads share. After a panic in one the others go on: no change is left half made.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The thread; after a drop it runs on until it notices by itself.
 pub(crate) struct OwnThread {
@@ -12,6 +18,9 @@ pub(crate) struct OwnThread {
 
 impl OwnThread {
     /// Starts the thread.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
     pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let handle = std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
         Ok(Self { handle: Some(handle), has_panicked: false })

@@ -10,7 +10,7 @@ mod address;
 mod check;
 
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use holdup_recording::rows::Event;
@@ -20,7 +20,7 @@ use self::address::Address;
 use self::check::{Check, ProbeFailure, Reason};
 use crate::coverage::{Line as _, complete};
 use crate::options::Options;
-use crate::own_thread::OwnThread;
+use crate::own_thread::{OwnThread, lock};
 use crate::reading::{Out, event, tell, thread_cpu_time};
 use crate::{Collector, ProbeError, ReadError};
 
@@ -127,7 +127,7 @@ fn ask(check: &Check, every: Duration, delay: Duration, seen: &Mutex<ProbeAnswer
         let (begun_at, begun) = (clock::now_ns(), Instant::now());
         let result = check.once();
         let length = begun.elapsed();
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(seen);
         if seen.answers.len() < ANSWERS_MAX {
             seen.answers.push(Answer { begun_at, length, result });
         } else {
@@ -183,7 +183,7 @@ impl Collector for Probe {
             self.prober = Some(self.start().map_err(|e| ReadError(format!("cannot start the probe's thread: {e}")))?);
         }
         let Some(prober) = &self.prober else { return Ok(()) };
-        let mut seen = prober.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&prober.seen);
         let (answers, left_out) = (std::mem::take(&mut seen.answers), std::mem::take(&mut seen.left_out));
         self.cpu = seen.cpu.unwrap_or_default();
         drop(seen);

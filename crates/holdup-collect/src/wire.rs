@@ -12,7 +12,7 @@ mod ring;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use holdup_protocol::packets::{Capture, Options as CaptureOptions, Protocol, Totals, Vantage};
@@ -22,7 +22,7 @@ use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 use self::filter::PORTS_MAX;
 use self::ring::Ring;
 use crate::options::Options;
-use crate::own_thread::OwnThread;
+use crate::own_thread::{OwnThread, lock};
 use crate::reading::{Out, thread_cpu_time};
 use crate::{Collector, ProbeError, ReadError};
 
@@ -162,7 +162,7 @@ fn read(mut ring: Ring, mut capture: Capture, seen: &Mutex<PacketResults>, stop:
         if is_over {
             capture.finish(clock::now_ns(), &mut |row| rows.push(row));
         }
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(seen);
         let room = ROWS_MAX.saturating_sub(seen.rows.len());
         seen.rows_left_out += rows.len().saturating_sub(room) as u64;
         rows.truncate(room);
@@ -236,9 +236,12 @@ impl Collector for Wire {
 
 impl Wire {
     /// Moves the results since the last sample into `batch`.
+    ///
+    /// # Errors
+    /// If some were lost; the others are added nevertheless.
     fn take(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let Some(reader) = &self.reader else { return Ok(()) };
-        let mut seen = reader.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&reader.seen);
         let rows = std::mem::take(&mut seen.rows);
         let trips = std::mem::take(&mut seen.round_trips);
         let (totals, dropped, left_out, cpu) = (seen.totals, seen.dropped, seen.rows_left_out, seen.cpu);

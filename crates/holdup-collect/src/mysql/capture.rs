@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use holdup_recording::rows::Event;
@@ -20,7 +20,7 @@ use super::failure::Failure;
 use super::recorded::{REMEMBERED_NS, RecordedExecutions};
 use super::server::{OwnDigests, Server};
 use crate::connections::Connections;
-use crate::own_thread::OwnThread;
+use crate::own_thread::{OwnThread, lock};
 use crate::reading::event;
 use crate::slow::{Reader, SlowRequest, SlowRequests};
 
@@ -75,6 +75,9 @@ pub(super) struct Capture {
 
 impl Capture {
     /// Starts the thread.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
     pub(super) fn start(
         (address, source): (&Address, &str),
         board: &SlowRequests,
@@ -106,7 +109,7 @@ impl Capture {
 
     /// Takes the statements captured since the last call.
     pub(super) fn take(&self) -> Batch {
-        std::mem::take(&mut self.caught.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.caught))
     }
 }
 
@@ -164,7 +167,7 @@ impl CaptureLoop {
             match self.look(table, &wanted) {
                 Ok((batch, missing)) => {
                     late.extend(missing);
-                    self.caught.lock().unwrap_or_else(PoisonError::into_inner).append(batch);
+                    lock(&self.caught).append(batch);
                 }
                 Err(failure) => {
                     if !matches!(failure, Failure::Server(..)) {
@@ -194,7 +197,7 @@ impl CaptureLoop {
                 batch.events.push(self.event(&one.slow, 0, why));
             }
         }
-        self.caught.lock().unwrap_or_else(PoisonError::into_inner).append(batch);
+        lock(&self.caught).append(batch);
     }
 
     /// Searches for `wanted` once: the statements, and the requests without any.

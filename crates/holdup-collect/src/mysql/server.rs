@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use holdup_protocol::database::{self, Login, Statement};
@@ -14,6 +14,7 @@ use super::release::{Flavour, Release};
 use super::versions::Topic;
 use crate::connections::Connections;
 use crate::line::{Answer, Line, LineError, Place};
+use crate::own_thread::lock;
 pub(super) use crate::table::Row;
 use crate::table::Rows;
 
@@ -35,7 +36,7 @@ pub(super) struct OwnDigests(Arc<Mutex<HashSet<String>>>);
 
 impl OwnDigests {
     fn digests(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
