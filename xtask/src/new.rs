@@ -25,15 +25,15 @@ pub fn stub(root: &Path, kind: &str, name: &str) -> Result<()> {
             RESOURCE,
             format!(
                 "add to {judge}/resources/mod.rs:\n    pub mod NAME;\n\
-                 rules ask it by: crate::resources::NAME::Measured::of(case)?"
+                 causes ask it by: crate::resources::NAME::Measured::of(case)?"
             ),
         ),
         "collector" => (
             format!("{collect}/NAME.rs"),
             COLLECTOR,
             format!(
-                "add to {collect}/lib.rs:\n    pub mod NAME;\nadd to SCHEMES in {collect}/watch.rs:\n    \
-                 (\"NAME:\", \"NAME:ADDRESS\", \"what it is\", crate::NAME::make),\nthen run: cargo xtask docs"
+                "add to {collect}/lib.rs:\n    mod NAME;\nadd to SCHEMES in {collect}/watch.rs:\n    \
+                 scheme(\"NAME:\", \"NAME:ADDRESS\", \"what it is\", Asked, crate::NAME::make),\nthen run: cargo xtask docs"
             ),
         ),
         _ => bail!("\"{kind}\" has no stub; cause, resource and collector have"),

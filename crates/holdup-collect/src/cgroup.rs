@@ -6,14 +6,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 
 use crate::host::cgroup::Cgroup;
 use crate::options::Options;
 use crate::proc::Proc;
 use crate::proc::cgroups::Hierarchies;
-use crate::reading::{Out, tell};
+use crate::reading::{Out, event, tell};
 use crate::{Collector, ProbeError, ReadError};
 
 /// Largest number of descendant cgroups whose processes are counted: more belong to a machine, not
@@ -60,23 +59,14 @@ impl NamedCgroup {
         let folder = self.hierarchies.folders(&self.name).first().and_then(|path| std::fs::metadata(path).ok());
         let now = folder.map(|it| it.ino());
         let before = std::mem::replace(&mut self.folder, now);
-        let mut event = |kind: &str, text: String, labels: Labels| {
-            batch.events.push(Event {
-                observed_at: clock::now_ns(),
-                source: self.source.clone(),
-                kind: kind.to_owned(),
-                text,
-                labels,
-            });
+        let mut say = |kind: &str, text: String, labels: Labels| {
+            batch.events.push(event(&self.source, clock::now_ns(), kind, text, labels));
         };
         let cgroup = Labels::new([("cgroup", self.name.as_str())]);
         if before.is_some() && before != now {
             self.gone_since = Some(Instant::now());
-            event(
-                "cgroup_gone",
-                format!("cgroup {} was removed: no process runs in it any more", self.name),
-                cgroup.clone(),
-            );
+            let text = format!("cgroup {} was removed: no process runs in it any more", self.name);
+            say("cgroup_gone", text, cgroup.clone());
         }
         if let (Some(_), Some(since)) = (now, self.gone_since) {
             self.gone_since = None;
@@ -84,7 +74,7 @@ impl NamedCgroup {
             self.cgroup = Cgroup::named(&self.name, self.hierarchies.clone());
             let absent_ms = since.elapsed().as_millis().to_string();
             let text = format!("cgroup {} was created again: its counters restarted at 0", self.name);
-            event("cgroup_back", text, cgroup.with("absent_ms", absent_ms));
+            say("cgroup_back", text, cgroup.with("absent_ms", absent_ms));
         }
     }
 
@@ -114,16 +104,9 @@ fn members_below(folder: PathBuf) -> Option<usize> {
     Some(count)
 }
 
-/// Makes the collector for `cgroup:PATH`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If PATH is not a path.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let given = address.strip_prefix("cgroup:").unwrap_or(address);
-    match NamedCgroup::new(Proc::system(), given) {
-        Ok(named) => Ok(Box::new(named)),
-        Err(why) => Err(ProbeError::BadAddress(format!("--watch {address}: {why}"))),
-    }
+/// Makes the collector for `cgroup:PATH`.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    Ok(Box::new(NamedCgroup::new(Proc::system(), rest)?))
 }
 
 impl Collector for NamedCgroup {
@@ -137,7 +120,7 @@ impl Collector for NamedCgroup {
             let why = format!(
                 "{error}; take the name from /proc/PID/cgroup, e.g. for a service: cat /proc/$(pgrep -of NAME)/cgroup"
             );
-            return Err(ProbeError::Unreachable { source_name: self.source.clone(), why });
+            return Err(ProbeError::unreachable(&self.source, why));
         }
         Ok(Coverage::with_parts(&self.source, Vec::new()))
     }

@@ -4,11 +4,12 @@
 //! module speaks no protocol.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::database::{Reads, Trouble};
+use crate::own_thread::lock;
 
 /// Most connections of one source.
 const CONNECTIONS_MAX: usize = 2;
@@ -47,7 +48,7 @@ pub(crate) struct Slot(Connections);
 
 impl Connections {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Whether a connection may be attempted now.

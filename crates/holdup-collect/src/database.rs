@@ -1,16 +1,16 @@
-//! What collectors of databases share: parsing the account in an address, the window of a read, and
-//! the results of a sample's parts. It speaks no protocol.
+//! What collectors of databases share: the connection across losses, and the results of a sample's
+//! parts. It speaks no protocol.
 
 use std::fmt::Display;
-use std::path::PathBuf;
 use std::time::Instant;
 
-use holdup_protocol::database::Dialect;
-use holdup_recording::metrics::MetricName;
-use holdup_recording::rows::Sample;
-use holdup_recording::{Labels, clock, files};
+use holdup_protocol::database::{Dialect, Error};
+use holdup_recording::Coverage;
 
 use crate::backoff::Backoffs;
+use crate::connections::Connections;
+use crate::line::LineError;
+use crate::{ProbeError, ReadError};
 
 /// An error of one of holdup's own statements.
 pub(crate) trait Trouble: Display {
@@ -48,9 +48,29 @@ pub(crate) enum Failure<Code> {
 }
 
 /// What a database numbers its errors with.
-pub(crate) trait ErrorCode {
+pub(crate) trait ErrorCode: Sized {
     /// The error with this code, in the server's `words`.
     fn say(&self, words: &str) -> String;
+
+    /// What an error of the protocol means.
+    fn of_protocol(error: Error) -> Failure<Self>;
+
+    /// What an answer means that began and did not end in time.
+    fn late(why: String) -> Failure<Self> {
+        Failure::Silent(why)
+    }
+}
+
+impl<Code: ErrorCode> From<LineError> for Failure<Code> {
+    fn from(error: LineError) -> Self {
+        match error {
+            refused if refused.is_refused() => Self::Refused(refused.to_string()),
+            LineError::Silent(why) => Self::Silent(why),
+            LineError::Late(why) => Code::late(why),
+            LineError::Protocol(error) => Code::of_protocol(error),
+            other => Self::Lost(other.to_string()),
+        }
+    }
 }
 
 impl<Code: ErrorCode> Trouble for Failure<Code> {
@@ -82,6 +102,12 @@ impl<Code: ErrorCode> Display for Failure<Code> {
     }
 }
 
+impl<Code: ErrorCode> From<Failure<Code>> for ReadError {
+    fn from(failure: Failure<Code>) -> Self {
+        Self(failure.to_string())
+    }
+}
+
 /// The results of the parts of one sample.
 #[derive(Default)]
 pub(crate) struct Reads {
@@ -94,11 +120,6 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// Starts a sample with the pauses of earlier ones.
-    pub fn after(backoffs: Backoffs) -> Self {
-        Self { backoffs, ..Self::default() }
-    }
-
     /// Reads `part`, unless the connection is lost or the part failed lately: then it is a gap
     /// without a query.
     pub fn read<T, E: Trouble>(&mut self, part: &'static str, read: impl FnOnce() -> Result<T, E>) -> Option<T> {
@@ -143,125 +164,83 @@ impl Reads {
     }
 }
 
-/// The window of one read.
-pub(crate) struct ReadWindow<'a> {
-    /// Name of the source.
-    pub source: &'a str,
-    /// Start, nanoseconds since 1970.
-    pub begun_at: i64,
-    /// End, nanoseconds since 1970.
-    pub ended_at: i64,
+/// What a probe found.
+pub(crate) struct Found<Parts> {
+    /// What can be read.
+    pub parts: Parts,
+    /// An entry for each part.
+    pub coverage: Vec<Coverage>,
+    /// What the account may not do, and the grants for it.
+    pub missing: Option<(String, String)>,
 }
 
-impl<'a> ReadWindow<'a> {
-    /// Starts a read of `source` now.
-    pub fn begin(source: &'a str) -> Self {
-        let now = clock::now_ns();
-        Self { source, begun_at: now, ended_at: now }
-    }
-
-    /// Ends it now.
-    pub fn end(&mut self) {
-        self.ended_at = clock::now_ns();
-    }
-
-    /// Its length, nanoseconds.
-    pub fn window_ns(&self) -> i64 {
-        self.ended_at - self.begun_at
-    }
-
-    /// Its middle, nanoseconds since 1970.
-    pub fn at(&self) -> i64 {
-        self.begun_at + self.window_ns() / 2
-    }
-
-    /// A value read within this window.
-    pub fn sample(&self, metric: impl MetricName, labels: Labels, value: f64) -> Sample {
-        Sample {
-            observed_at: self.at(),
-            window_ns: self.window_ns(),
-            source: self.source.to_owned(),
-            metric: metric.name().to_owned(),
-            labels,
-            value,
+impl<Parts> Found<Parts> {
+    /// An error if a grant of `source` is missing, unless the readable parts are enough.
+    pub fn enough(mut self, source: &str, partial: bool) -> Result<Self, ProbeError> {
+        match self.missing.take().filter(|_| !partial) {
+            Some((why, grant)) => Err(ProbeError::MissingGrant { source_name: source.to_owned(), why, grant }),
+            None => Ok(self),
         }
     }
 }
 
-/// A file of certificates. What is not a regular file is refused here; whether it is there at all shows
-/// when it is needed.
-pub(crate) fn certificates(parameter: &str, value: String) -> Result<PathBuf, String> {
-    let path = PathBuf::from(&value);
-    match files::open(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{parameter}={value}: {error}")),
-        _ => Ok(path),
+/// The connection of a source with its server, across losses.
+pub(crate) struct Link<S> {
+    /// None before the first connection and after a loss.
+    pub server: Option<S>,
+    /// The number of connections, and when the next attempt is due.
+    pub connections: Connections,
+    /// Parts that failed lately.
+    backoffs: Backoffs,
+}
+
+impl<S> Default for Link<S> {
+    fn default() -> Self {
+        Self { server: None, connections: Connections::default(), backoffs: Backoffs::default() }
     }
 }
 
-/// Host and port of `place`, e.g. `db:3307`, `[::1]`; `default` if it names no port. The host is
-/// not decoded.
-///
-/// # Errors
-/// If the text after the colon is not a port. The error never repeats the input: it may be a
-/// password.
-pub(crate) fn host_and_port(place: &str, default: u16) -> Result<(&str, u16), String> {
-    let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, port)) => (host, port.strip_prefix(':')),
-        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
-    };
-    let port = port.map_or(Ok(default), str::parse).ok().filter(|port| *port > 0);
-    Ok((host, port.ok_or("the text after the host's colon is not a port number (is an `@` missing?)")?))
-}
+impl<S> Link<S> {
+    /// A new connection, and what `probe` finds over it.
+    pub fn find<T, E: Trouble>(
+        &self,
+        connect: impl FnOnce(&Connections) -> Result<S, E>,
+        probe: impl FnOnce(&mut S) -> Result<T, E>,
+    ) -> Result<(S, T), E> {
+        let mut server = self.connections.attempt(|| connect(&self.connections))?;
+        let found = probe(&mut server).inspect_err(|failure| self.connections.lost(failure.to_string()))?;
+        Ok((server, found))
+    }
 
-/// User and password of `account`, e.g. `me:s%40cret`.
-///
-/// # Errors
-/// Those of [`decoded`].
-pub(crate) fn user_and_password(account: &str) -> Result<(String, Option<String>), String> {
-    match account.split_once(':') {
-        Some((user, password)) => Ok((decoded(user)?, Some(decoded(password)?))),
-        None => Ok((decoded(account)?, None)),
+    /// Begins the reads of a sample.
+    pub fn reads(&mut self) -> Reads {
+        Reads { backoffs: std::mem::take(&mut self.backoffs), ..Reads::default() }
+    }
+
+    /// Puts the connection back after those reads, if it still works.
+    pub fn finish(&mut self, server: S, reads: Reads) -> Result<(), ReadError> {
+        self.server = self.connections.keep(server, &reads);
+        self.backoffs = reads.backoffs;
+        ReadError::all(reads.failures)
     }
 }
 
-/// The password in the environment variable `name`.
-///
-/// # Errors
-/// If the variable is not set.
-pub(crate) fn password_of_variable(name: &str) -> Result<String, String> {
-    std::env::var(name)
-        .map_err(|_| format!("the environment variable {name}, named by password_env, is not set: export it first"))
+/// The failure of a new connection, as a gap.
+pub(crate) fn cannot_connect(failure: impl Trouble) -> ReadError {
+    ReadError(format!("cannot connect: {failure}"))
 }
 
 /// What the server said of a login that it refused, with where the password comes from.
 pub(crate) fn refused_login(words: &dyn Display, user: &str, is_password_given: bool, dialect: Dialect) -> String {
-    let variable = dialect.password_variable();
+    login_refused(words, user, is_password_given, dialect.password_variable())
+}
+
+/// The same with the environment variable that may hold the password.
+pub(crate) fn login_refused(words: impl Display, user: &str, is_password_given: bool, variable: &str) -> String {
     if is_password_given {
         return format!("{words}. User {user} came with a password: check it in the address or in {variable}");
     }
     format!("{words}. User {user} came without a password: put it into the environment variable {variable}")
-}
-
-/// `text` with each `%XX` replaced by its byte.
-///
-/// # Errors
-/// If a `%` is not followed by two hex digits, or the result is not UTF-8.
-pub(crate) fn decoded(text: &str) -> Result<String, String> {
-    let mut bytes = text.bytes();
-    let mut out = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let mut digit =
-            || bytes.next().and_then(|digit| char::from(digit).to_digit(16)).and_then(|digit| u8::try_from(digit).ok());
-        match (digit(), digit()) {
-            (Some(high), Some(low)) => out.push(high << 4 | low),
-            _ => return Err("a `%` is not followed by two hex digits (write a literal % as %25)".to_owned()),
-        }
-    }
-    String::from_utf8(out).map_err(|_| "its %XX sequences do not decode to UTF-8".to_owned())
 }
 
 #[cfg(test)]

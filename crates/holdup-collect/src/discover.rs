@@ -3,7 +3,7 @@
 //! the unknown ones `GET /metrics`. It never logs in, and it connects only over loopback.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::ReadError;
@@ -58,17 +58,42 @@ pub struct WatchableSource {
     pub note: String,
 }
 
-/// Kinds by the prefix of the process name. The kernel cuts names at 15 bytes.
-const KNOWN: [(&str, Kind); 8] = [
-    ("mariadbd", Kind::Mysql),
-    ("mysqld", Kind::Mysql),
-    ("postgres", Kind::Postgres),
-    ("pgbouncer", Kind::PgBouncer),
-    ("proxysql", Kind::ProxySql),
-    ("mongod", Kind::MongoDb),
-    ("mongos", Kind::MongoDb),
-    ("ferretdb", Kind::MongoDb),
+/// A server that is read by its own protocol.
+struct Known {
+    /// Prefixes of its process's name. The kernel cuts names at 15 bytes.
+    names: &'static [&'static str],
+    kind: Kind,
+    /// The address for `--watch`, with `HOST` for host and port.
+    watch: &'static str,
+    note: &'static str,
+    /// The note if it listens on several ports, `N`.
+    of_several: &'static str,
+}
+
+const KNOWN: [Known; 5] = [
+    Known {
+        of_several: "it listens on N ports: prefer its extra_port, which answers when the thread pool does not",
+        ..known(&["mariadbd", "mysqld"], Kind::Mysql, "mysql://USER@HOST", ACCOUNT)
+    },
+    known(
+        &["postgres"],
+        Kind::Postgres,
+        "postgresql://USER@HOST/postgres",
+        "fill in the account; pid: covers only its first process, host the threads of all",
+    ),
+    known(&["pgbouncer"], Kind::PgBouncer, "pgbouncer://USER@HOST/pgbouncer", "fill in a user of stats_users"),
+    Known {
+        of_several: "it listens on N ports: take its admin interface's, 6032 unless it was moved",
+        ..known(&["proxysql"], Kind::ProxySql, "proxysql://USER@HOST", "fill in an account of admin-stats_credentials")
+    },
+    known(&["mongod", "mongos", "ferretdb"], Kind::MongoDb, "mongodb://USER@HOST/", ACCOUNT),
 ];
+
+const ACCOUNT: &str = "fill in the account";
+
+const fn known(names: &'static [&'static str], kind: Kind, watch: &'static str, note: &'static str) -> Known {
+    Known { names, kind, watch, note, of_several: note }
+}
 
 /// App servers by the prefix of their name: the servers themselves, and the language runtimes they
 /// run as. A compiled program can have any name: it is recognized by having workers.
@@ -118,17 +143,18 @@ struct Server {
 }
 
 impl Server {
-    fn kind(&self) -> Option<Kind> {
-        KNOWN.iter().find(|(name, _)| self.process.starts_with(name)).map(|(_, kind)| *kind)
+    fn known(&self) -> Option<&'static Known> {
+        KNOWN.iter().find(|known| self.is_one_of(known.names))
     }
 
-    /// The address to reach it from here: loopback if it listens on all addresses.
-    fn host(&self) -> String {
-        match self.address {
-            ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
-            IpAddr::V4(ip) => ip.to_string(),
-            IpAddr::V6(ip) => format!("[{ip}]"),
-        }
+    fn is_one_of(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.process.starts_with(name))
+    }
+
+    /// Where to reach it from here: on loopback if it listens on all addresses.
+    fn reached_at(&self) -> SocketAddr {
+        let address = if self.address.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { self.address };
+        SocketAddr::new(address, self.port)
     }
 
     fn is_on_loopback(&self) -> bool {
@@ -198,8 +224,7 @@ fn ask_for_metrics(proc: &Proc, servers: &[Server]) -> Vec<u16> {
     }
     let asked = servers
         .iter()
-        .filter(|it| it.kind().is_none() && it.is_on_loopback() && it.pid != 1)
-        .filter(|it| !NOT_ASKED.iter().any(|name| it.process.starts_with(name)))
+        .filter(|it| it.known().is_none() && it.is_on_loopback() && it.pid != 1 && !it.is_one_of(&NOT_ASKED))
         .take(PORTS_ASKED_MAX);
     let mut answered = Vec::new();
     std::thread::scope(|scope| {
@@ -216,7 +241,7 @@ fn ask_for_metrics(proc: &Proc, servers: &[Server]) -> Vec<u16> {
 }
 
 fn metrics_url(server: &Server) -> String {
-    format!("http://{}:{}/metrics", server.host(), server.port)
+    format!("http://{}/metrics", server.reached_at())
 }
 
 fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<WatchableSource>) {
@@ -228,56 +253,22 @@ fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<Wa
         0 => String::new(),
         more => format!("{more} more processes share its socket; each has its own pid:N"),
     };
-    match server.kind() {
-        Some(Kind::Mysql) => {
-            let note = if ports > 1 {
-                format!(
-                    "it listens on {ports} ports: prefer its extra_port, which answers when the thread pool does not"
-                )
-            } else {
-                "fill in the account".to_owned()
-            };
-            put(Kind::Mysql, format!("mysql://USER@{}:{}", server.host(), server.port), note);
-            put(Kind::Process, format!("pid:{}", server.pid), shared);
+    let is_postgres = if let Some(known) = server.known() {
+        let note = if ports > 1 { known.of_several } else { known.note };
+        let watch = known.watch.replace("HOST", &server.reached_at().to_string());
+        put(known.kind, watch, note.replace('N', &ports.to_string()));
+        known.kind == Kind::Postgres
+    } else {
+        if has_metrics {
+            put(Kind::Prometheus, format!("prometheus:{}", metrics_url(server)), String::new());
         }
-        Some(Kind::Postgres) => {
-            let note = "fill in the account; pid: covers only its first process, host the threads of all".to_owned();
-            put(Kind::Postgres, format!("postgresql://USER@{}:{}/postgres", server.host(), server.port), note);
-            put(Kind::Process, format!("pid:{}", server.pid), String::new());
+        let is_other = server.is_one_of(&NOT_ASKED) || server.pid == 1;
+        if !is_other && (server.sharers > 0 || server.is_one_of(&APP_SERVERS)) {
+            put(Kind::Server, format!("server:{}", server.port), own_figures(&server.process).to_owned());
         }
-        Some(Kind::PgBouncer) => {
-            let note = "fill in a user of stats_users".to_owned();
-            put(Kind::PgBouncer, format!("pgbouncer://USER@{}:{}/pgbouncer", server.host(), server.port), note);
-            put(Kind::Process, format!("pid:{}", server.pid), shared);
-        }
-        Some(Kind::ProxySql) => {
-            let note = if ports > 1 {
-                format!("it listens on {ports} ports: take its admin interface's, 6032 unless it was moved")
-            } else {
-                "fill in an account of admin-stats_credentials".to_owned()
-            };
-            put(Kind::ProxySql, format!("proxysql://USER@{}:{}", server.host(), server.port), note);
-            put(Kind::Process, format!("pid:{}", server.pid), shared);
-        }
-        Some(Kind::MongoDb) => {
-            put(
-                Kind::MongoDb,
-                format!("mongodb://USER@{}:{}/", server.host(), server.port),
-                "fill in the account".to_owned(),
-            );
-            put(Kind::Process, format!("pid:{}", server.pid), shared);
-        }
-        _ => {
-            if has_metrics {
-                put(Kind::Prometheus, format!("prometheus:{}", metrics_url(server)), String::new());
-            }
-            let is_other = NOT_ASKED.iter().any(|name| server.process.starts_with(name)) || server.pid == 1;
-            if !is_other && (server.sharers > 0 || APP_SERVERS.iter().any(|name| server.process.starts_with(name))) {
-                put(Kind::Server, format!("server:{}", server.port), own_figures(&server.process).to_owned());
-            }
-            put(Kind::Process, format!("pid:{}", server.pid), shared);
-        }
-    }
+        false
+    };
+    put(Kind::Process, format!("pid:{}", server.pid), if is_postgres { String::new() } else { shared });
 }
 
 /// How to read more of an app server with this name.

@@ -11,6 +11,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::page::TIMEOUT;
+
 /// Where to connect. Displayed as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
@@ -42,8 +44,15 @@ impl Endpoint {
         is_host.then(|| Self::Tcp(host.to_owned(), port))
     }
 
+    /// Sends `request` and reads until the other side closes, up to `bytes_max`.
+    pub(crate) fn ask(&self, request: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
+        let mut line = self.connect(TIMEOUT)?;
+        line.write_all(request)?;
+        line.rest(bytes_max)
+    }
+
     /// Connects; everything done with the stream must finish within `patience`.
-    pub(crate) fn connect(&self, patience: Duration) -> io::Result<Stream> {
+    fn connect(&self, patience: Duration) -> io::Result<Stream> {
         let deadline = Instant::now() + patience;
         let inner = match self {
             Self::Tcp(host, port) => {
@@ -66,17 +75,14 @@ enum Inner {
 }
 
 /// A connection with a deadline.
-pub(crate) struct Stream {
+struct Stream {
     inner: Inner,
     deadline: Instant,
 }
 
 impl Stream {
     /// Reads until the other side closes.
-    ///
-    /// # Errors
-    /// Those of the connection; `FileTooLarge` above `bytes_max`.
-    pub(crate) fn rest(&mut self, bytes_max: u64) -> io::Result<Vec<u8>> {
+    fn rest(&mut self, bytes_max: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.take(bytes_max + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > bytes_max {
@@ -88,6 +94,17 @@ impl Stream {
     fn left(&self) -> io::Result<Option<Duration>> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(late()) } else { Ok(Some(left)) }
+    }
+}
+
+/// Why there is no answer, in words; these three are the program's own, for a socket that may not be
+/// opened, one that does not exist, and an answer that does not come.
+pub(crate) fn why(error: &Error, denied: &str, absent: &str, late: impl FnOnce() -> String) -> String {
+    match error.kind() {
+        ErrorKind::PermissionDenied => format!("permission denied on its socket: {denied}"),
+        ErrorKind::NotFound => format!("the socket does not exist: {absent}"),
+        ErrorKind::TimedOut => late(),
+        _ => error.to_string(),
     }
 }
 

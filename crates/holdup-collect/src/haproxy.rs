@@ -5,22 +5,15 @@
 //! holdup sends `show info` and `show stat`, which the socket's lowest level (`user`) allows.
 //! Columns are found by name, because versions differ.
 
-mod table;
-
-use std::io::{ErrorKind, Write as _};
-use std::time::{Duration, Instant};
-
 use holdup_recording::metrics::{Metric, haproxy as metric};
-use holdup_recording::{Batch, Coverage, Labels, clock};
+use holdup_recording::{Batch, Labels};
 
-use self::table::Table;
-use crate::endpoint::Endpoint;
+use crate::Collector;
+use crate::endpoint::{self, Endpoint};
 use crate::options::Options;
-use crate::reading::{Out, tell};
-use crate::{Collector, ProbeError, ReadError};
-
-/// Time limit of one request.
-const TIMEOUT: Duration = Duration::from_secs(2);
+use crate::page::{self, PageError, StatusPage};
+use crate::reading::Out;
+use crate::table::{Row, Rows};
 
 /// Largest answer accepted: a server's line takes some 500 bytes.
 const BODY_BYTES_MAX: u64 = 16 << 20;
@@ -28,13 +21,18 @@ const BODY_BYTES_MAX: u64 = 16 << 20;
 /// Most frontends, backends and servers read, those with the longest queues first.
 const ROWS_MAX: usize = 500;
 
-/// Characters kept of a name.
-const NAME_CHARACTERS_MAX: usize = 100;
-
 const COMMAND: &[u8] = b"show info;show stat\n";
 
 const EXAMPLE: &str = "haproxy:/run/haproxy/admin.sock or haproxy:127.0.0.1:9999 (in HAProxy's section global: stats \
     socket /run/haproxy/admin.sock level user)";
+
+/// Lines of `show info`, with the factor from their unit.
+const INFO: &[(&str, Metric, f64)] = &[
+    ("CurrConns", metric::CONNECTIONS, 1.0),
+    ("Maxconn", metric::CONNECTIONS_LIMIT, 1.0),
+    ("Run_queue", metric::RUN_QUEUE, 1.0),
+    ("Idle_pct", metric::IDLE_RATIO, 0.01),
+];
 
 /// Lines of `show info` that are settings.
 const SETTINGS: &[(&str, &str)] =
@@ -68,121 +66,101 @@ const SERVER: &[(&str, Metric, f64)] = &[
     ("stot", metric::SERVER_REQUESTS, 1.0),
 ];
 
-/// A HAProxy as a source.
-struct HaProxy {
-    endpoint: Endpoint,
+/// Makes the collector for `haproxy:…`, a path or host and port.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    let socket = format!("unix:{rest}");
+    let endpoint = Endpoint::parse(if rest.starts_with('/') { &socket } else { rest });
+    let endpoint = endpoint.ok_or_else(|| format!("expected {EXAMPLE}"))?;
+    Ok(page::collector(format!("haproxy:{rest}"), HaProxy(endpoint)))
 }
 
-/// Makes the collector for `haproxy:…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the rest is neither a path nor host and port.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let rest = address.strip_prefix("haproxy:").unwrap_or_default();
-    let endpoint = if rest.starts_with('/') { Endpoint::parse(&format!("unix:{rest}")) } else { Endpoint::parse(rest) };
-    match endpoint {
-        Some(endpoint) => Ok(Box::new(HaProxy { endpoint })),
-        None => Err(ProbeError::BadAddress(format!("--watch haproxy:…: expected {EXAMPLE}"))),
-    }
-}
+/// A HAProxy.
+struct HaProxy(Endpoint);
 
 /// What HAProxy says about itself, and the table of its proxies.
-struct Answer<'a> {
-    info: Vec<(&'a str, &'a str)>,
-    table: Table<'a>,
+struct Answer {
+    info: Vec<(String, String)>,
+    proxies: Rows,
 }
 
-impl<'a> Answer<'a> {
-    fn parse(bytes: &'a [u8]) -> Result<Self, String> {
+impl Answer {
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(bytes).unwrap_or_default();
         // A blank line ends each answer.
         let (info, rest) = text.split_once("\n\n").unwrap_or_default();
-        let Some(table) = Table::parse(rest) else {
+        let Some(proxies) = proxies(rest) else {
             let what = if bytes.is_empty() { "nothing" } else { "something else" };
             return Err(format!("it answers with {what}, not with HAProxy's statistics; expected {EXAMPLE}"));
         };
-        let info = info.lines().filter_map(|line| line.split_once(':')).map(|(name, value)| (name, value.trim()));
-        Ok(Self { info: info.collect(), table })
+        let info = info.lines().filter_map(|line| line.split_once(':'));
+        Ok(Self { info: info.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect(), proxies })
     }
 
-    fn info(&self, name: &str) -> Option<&'a str> {
-        self.info.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
-    }
-
-    fn put(&self, out: &mut Out) {
-        let number = |name: &str| self.info(name)?.parse::<f64>().ok().filter(|value| value.is_finite());
-        for (name, metric, unit) in [
-            ("CurrConns", metric::CONNECTIONS, 1.0),
-            ("Maxconn", metric::CONNECTIONS_LIMIT, 1.0),
-            ("Run_queue", metric::RUN_QUEUE, 1.0),
-            ("Idle_pct", metric::IDLE_RATIO, 0.01),
-        ] {
-            if let Some(value) = number(name) {
-                out.put_plain(metric, value * unit);
-            }
-        }
-        put_table(&self.table, out);
+    fn info(&self, name: &str) -> Option<&str> {
+        self.info.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-fn put_table(table: &Table<'_>, out: &mut Out) {
-    let queued = |row: usize| table.number(row, "qcur").unwrap_or(0.0);
-    let mut rows: Vec<usize> = (0..table.len()).collect();
-    rows.sort_by(|a, b| queued(*b).total_cmp(&queued(*a)));
-    for &row in rows.iter().take(ROWS_MAX) {
-        let name = |column: &str| -> String {
-            table.text(row, column).unwrap_or_default().chars().take(NAME_CHARACTERS_MAX).collect()
-        };
-        let mut put = |labels: &Labels, columns: &[(&str, Metric, f64)]| {
-            for (column, metric, unit) in columns {
-                if let Some(value) = table.number(row, column) {
-                    out.put(metric, labels.clone(), value * unit);
+/// The table that `show stat` prints, with a `# ` before its head; none unless it is one of proxies and
+/// servers.
+fn proxies(text: &str) -> Option<Rows> {
+    let mut lines = csv::ReaderBuilder::new().flexible(true).from_reader(text.strip_prefix("# ")?.as_bytes());
+    let columns: Vec<String> = lines.headers().ok()?.iter().map(str::to_owned).collect();
+    let filled = |field: &str| (!field.is_empty()).then(|| field.to_owned());
+    let rows = lines.records().map_while(Result::ok).filter(|line| line.len() > 1);
+    let rows = rows.map(|line| Row(line.iter().map(filled).collect())).collect();
+    let has = |name: &str| columns.iter().any(|column| column == name);
+    (has("pxname") && has("svname")).then(|| Rows { columns, rows, ..Rows::default() })
+}
+
+impl StatusPage for HaProxy {
+    type Figures = Answer;
+
+    fn ask(&self) -> Result<Answer, PageError> {
+        let bytes = self.0.ask(COMMAND, BODY_BYTES_MAX).map_err(|error| {
+            let denied = "add `group` and `mode 660` to that line of HAProxy's configuration and join the group, or run holdup as root";
+            let absent = "is HAProxy running, with stats socket … in its section global?";
+            endpoint::why(&error, denied, absent, || format!("no answer within the time limit; expected {EXAMPLE}"))
+        })?;
+        Ok(Answer::parse(&bytes)?)
+    }
+
+    fn put(answer: &Answer, out: &mut Out) {
+        let number = |name| answer.info(name)?.parse::<f64>().ok().filter(|value| value.is_finite());
+        out.put_known(
+            &Labels::none(),
+            INFO.iter().map(|(name, metric, unit)| (metric, number(name).map(|v| v * unit))),
+        );
+        for row in answer.proxies.named_by("qcur").into_iter().take(ROWS_MAX) {
+            let proxy = row.name("pxname");
+            match row.text("svname") {
+                Some("FRONTEND") => row.put(out, &Labels::new([("frontend", proxy)]), FRONTEND),
+                Some("BACKEND") => {
+                    let labels = Labels::new([("backend", proxy)]);
+                    row.put(out, &labels, QUEUE);
+                    row.put(out, &labels, BACKEND);
+                    // In TCP mode it counts connections only.
+                    let column = if row.number("req_tot").is_some() { "req_tot" } else { "stot" };
+                    row.put(out, &labels, &[(column, metric::REQUESTS, 1.0)]);
                 }
-            }
-        };
-        let proxy = name("pxname");
-        match table.text(row, "svname") {
-            Some("FRONTEND") => put(&Labels::new([("frontend", proxy)]), FRONTEND),
-            Some("BACKEND") => {
-                let labels = Labels::new([("backend", proxy)]);
-                put(&labels, QUEUE);
-                put(&labels, BACKEND);
-                // In TCP mode it counts connections only.
-                let column = if table.number(row, "req_tot").is_some() { "req_tot" } else { "stot" };
-                put(&labels, &[(column, metric::REQUESTS, 1.0)]);
-            }
-            _ => {
-                let labels = Labels::new([("backend", proxy), ("server", name("svname"))]);
-                put(&labels, QUEUE);
-                put(&labels, SERVER);
-                let status = table.text(row, "status").unwrap_or_default();
-                let is_up = status.starts_with("UP") || status == "no check";
-                // Without `maxconn` it has no slots to wait for.
-                if is_up && table.number(row, "slim").is_some_and(|slots| slots > 0.0) {
-                    put(&labels, &[("slim", metric::SLOTS, 1.0), ("scur", metric::SLOTS_USED, 1.0)]);
+                _ => {
+                    let labels = Labels::new([("backend", proxy), ("server", row.name("svname"))]);
+                    row.put(out, &labels, QUEUE);
+                    row.put(out, &labels, SERVER);
+                    let status = row.text("status").unwrap_or_default();
+                    let is_up = status.starts_with("UP") || status == "no check";
+                    // Without `maxconn` it has no slots to wait for.
+                    if is_up && row.number("slim").is_some_and(|slots| slots > 0.0) {
+                        row.put(out, &labels, &[("slim", metric::SLOTS, 1.0), ("scur", metric::SLOTS_USED, 1.0)]);
+                    }
+                    out.put(metric::SERVER_UP, labels, f64::from(u8::from(is_up)));
                 }
-                out.put(metric::SERVER_UP, labels, f64::from(u8::from(is_up)));
             }
         }
     }
-}
 
-impl HaProxy {
-    fn ask(&self) -> Result<Vec<u8>, String> {
-        let answer = self.endpoint.connect(TIMEOUT).and_then(|mut line| {
-            line.write_all(COMMAND)?;
-            line.rest(BODY_BYTES_MAX)
-        });
-        answer.map_err(|error| match error.kind() {
-            ErrorKind::PermissionDenied => {
-                "permission denied on its socket: add `group` and `mode 660` to that line of HAProxy's configuration and join the group, or run holdup as root".to_owned()
-            }
-            ErrorKind::NotFound => {
-                "the socket does not exist: is HAProxy running, with stats socket … in its section global?".to_owned()
-            }
-            ErrorKind::TimedOut => format!("no answer within the time limit; expected {EXAMPLE}"),
-            _ => error.to_string(),
-        })
+    fn settings(answer: &Answer) -> Vec<(&'static str, String)> {
+        SETTINGS.iter().filter_map(|(line, name)| Some((*name, answer.info(line)?.to_owned()))).collect()
     }
 }
 
@@ -191,46 +169,14 @@ impl HaProxy {
 /// # Errors
 /// If it is not such an answer.
 pub fn samples(answer: &[u8], batch: &mut Batch) -> Result<(), String> {
-    Answer::parse(answer)?.put(&mut Out::new(batch, "haproxy:"));
+    HaProxy::put(&Answer::parse(answer)?, &mut Out::new(batch, "haproxy:"));
     Ok(())
-}
-
-impl Collector for HaProxy {
-    fn source(&self) -> String {
-        match &self.endpoint {
-            Endpoint::Unix(path) => format!("haproxy:{}", path.display()),
-            tcp @ Endpoint::Tcp(..) => format!("haproxy:{tcp}"),
-        }
-    }
-
-    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let read = self.ask().and_then(|bytes| Answer::parse(&bytes).map(drop));
-        read.map_err(|why| ProbeError::Unreachable { source_name: self.source(), why })?;
-        Ok(Coverage::with_parts(&self.source(), Vec::new()))
-    }
-
-    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let bytes = self.ask().map_err(ReadError)?;
-        let answer = Answer::parse(&bytes).map_err(ReadError)?;
-        let found = SETTINGS.iter().filter_map(|(line, name)| Some((*name, answer.info(line)?.to_owned())));
-        tell(batch, &self.source(), found);
-        Ok(())
-    }
-
-    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let source = self.source();
-        let mut out = Out::new(batch, &source);
-        let (begun_at, begun) = (clock::now_ns(), Instant::now());
-        let bytes = self.ask().map_err(ReadError)?;
-        out.set_window(begun_at, begun.elapsed().as_nanos() as i64);
-        Answer::parse(&bytes).map_err(ReadError)?.put(&mut out);
-        Ok(())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch;
 
     const INFO: &str = "Name: HAProxy\nVersion: 2.6.12\nMaxconn: 200\nCurrConns: 9\nIdle_pct: 75\nRun_queue: 1\n\n";
 
@@ -291,11 +237,12 @@ mod tests {
 
     #[test]
     fn addresses_and_what_is_no_answer() {
+        let make = |address| watch::collector(address, &Options::default());
         for good in ["haproxy:/run/h.sock", "haproxy:127.0.0.1:9999", "haproxy:[::1]:9999"] {
-            assert_eq!(make(good, &Options::default()).unwrap().source(), good);
+            assert_eq!(make(good).unwrap().source(), good);
         }
         for bad in ["haproxy:", "haproxy:h", "haproxy:run/h.sock", "haproxy:canary@h:1"] {
-            let error = make(bad, &Options::default()).err().unwrap().to_string();
+            let error = make(bad).err().unwrap().to_string();
             assert!(error.contains("haproxy:/run") && !error.contains("canary"), "{error}");
         }
         for bad in ["", "<html>s3cret", "Permission denied\n\n", "a: b\n\n# x,y,\n1,2,\n"] {

@@ -17,27 +17,26 @@ struct Hardware {
     settings: Vec<(&'static str, String)>,
 }
 
-/// The collector for `instance:db.r5.2xlarge` or `volume:gp3:500G:3000:125M`.
-///
-/// # Errors
-/// If the address is not understood.
-pub fn make(address: &str, _: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let settings = read(address).map_err(|why| ProbeError::BadAddress(format!("--watch {address}: {why}")))?;
-    Ok(Box::new(Hardware { address: address.to_owned(), settings }))
+/// The collector for `instance:db.r5.2xlarge`.
+pub(crate) fn instance(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    if !is_word(rest) {
+        return Err("expected a class, e.g. instance:db.r5.2xlarge".to_owned());
+    }
+    let settings = vec![("instance.class", rest.to_owned())];
+    Ok(Box::new(Hardware { address: format!("instance:{rest}"), settings }))
 }
 
-fn read(address: &str) -> Result<Vec<(&'static str, String)>, String> {
-    let is_word = |text: &str| {
-        !text.is_empty()
-            && text.chars().all(|letter| letter.is_ascii_alphanumeric() || ['.', '-', '_'].contains(&letter))
-    };
-    if let Some(class) = address.strip_prefix("instance:") {
-        if !is_word(class) {
-            return Err("expected a class, e.g. instance:db.r5.2xlarge".to_owned());
-        }
-        return Ok(vec![("instance.class", class.to_owned())]);
-    }
-    let mut parts = address.strip_prefix("volume:").unwrap_or_default().split(':');
+/// The collector for `volume:gp3:500G:3000:125M`.
+pub(crate) fn volume(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    Ok(Box::new(Hardware { address: format!("volume:{rest}"), settings: of_volume(rest)? }))
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-_".contains(letter))
+}
+
+fn of_volume(rest: &str) -> Result<Vec<(&'static str, String)>, String> {
+    let mut parts = rest.split(':');
     let kind = parts.next().filter(|kind| is_word(kind));
     let kind = kind.ok_or("expected a type, e.g. volume:gp3:500G:3000:125M, volume:pd-ssd:1T or volume:P30")?;
     let mut settings = vec![("volume.type", kind.to_owned())];
@@ -90,7 +89,12 @@ mod tests {
 
     #[test]
     fn what_is_told_is_written_down() {
-        let told = |address| read(address).map(|s| s.into_iter().map(|(_, value)| value).collect::<Vec<_>>());
+        let told = |address| {
+            let mut batch = Batch::default();
+            let collector = crate::watch::collector(address, &Options::default()).map_err(|error| error.to_string());
+            collector?.settings(&mut batch).map_err(|error| error.to_string())?;
+            Ok::<_, String>(batch.settings.into_iter().map(|setting| setting.value).collect::<Vec<_>>())
+        };
         assert_eq!(told("instance:db.r5.2xlarge").unwrap(), ["db.r5.2xlarge"]);
         assert_eq!(told("volume:gp3:500G:3000:125M").unwrap(), ["gp3", "536870912000", "3000", "131072000"]);
         assert_eq!(told("volume:gp3::6000").unwrap(), ["gp3", "6000"]);

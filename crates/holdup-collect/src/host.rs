@@ -21,8 +21,9 @@ mod settings;
 mod threads;
 
 use cgroup::Cgroup;
-use holdup_recording::{Batch, Coverage, CoverageState};
+use holdup_recording::{Batch, Coverage};
 
+use crate::coverage::{Line as _, part};
 use crate::options::Options;
 use crate::proc::{Proc, permissions};
 use crate::reading::{Out, tell};
@@ -88,11 +89,8 @@ impl Host {
     }
 }
 
-/// Makes the collector for `host`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// None; `probe` finds out which sections can be read.
-pub fn make(_address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+/// Makes the collector for `host`; `probe` finds out which sections can be read.
+pub(crate) fn make(_rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
     Ok(Box::new(Host::new(Proc::system())))
 }
 
@@ -111,14 +109,14 @@ impl Collector for Host {
             let result = read().or_else(|_| read());
             section.on = result.is_ok();
             if let Err(error) = result {
-                parts.push(part(section.name, CoverageState::Absent, &error.0, section.enable));
+                parts.push(part(SOURCE, section.name).absent(error.0).enable(section.enable));
             }
         }
         self.reader.threads.wake();
         if batch.samples.is_empty() {
             let why = parts.first().and_then(|p| p.why.clone()).unwrap_or_default();
             let why = format!("no section can be read ({why}); this source needs Linux with proc mounted at /proc");
-            return Err(ProbeError::Unreachable { source_name: SOURCE.to_owned(), why });
+            return Err(ProbeError::unreachable(SOURCE, why));
         }
         parts.extend(queues::lacking(&mut self.reader));
         parts.extend(foreign_threads(&self.reader.proc));
@@ -144,25 +142,13 @@ impl Collector for Host {
                 errors.push(error.0);
             }
         }
-        if errors.is_empty() { Ok(()) } else { Err(ReadError(errors.join("; "))) }
+        ReadError::all(errors)
     }
 }
 
 /// holdup's own cgroup: in a container, the container's.
 fn cgroup_section(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     reader.cgroup.sample(&reader.proc, out)
-}
-
-fn part(name: &str, state: CoverageState, why: &str, enable: &str) -> Coverage {
-    Coverage {
-        source: format!("{SOURCE} {name}"),
-        state,
-        why: Some(why.to_owned()),
-        enable: Some(enable.to_owned()),
-        cpu_ratio: None,
-        reads_total: 0,
-        gaps_total: 0,
-    }
 }
 
 /// Largest number of processes tried to find out which files of other users can be read.
@@ -173,7 +159,8 @@ fn foreign_threads(proc: &Proc) -> Vec<Coverage> {
     let mut buffer = Vec::new();
     if proc.read("1/stat", &mut buffer).is_err() {
         let why = "other users' processes are hidden (hidepid): threads are counted for visible processes only";
-        return vec![part("threads", CoverageState::Partial, why, "mount -o remount,hidepid=0 /proc, or run as root")];
+        let enable = "mount -o remount,hidepid=0 /proc, or run as root";
+        return vec![part(SOURCE, "threads").partial(why).enable(enable)];
     }
     let mut pids = Vec::new();
     if proc.numbers("", &mut pids).is_err() {
@@ -182,5 +169,5 @@ fn foreign_threads(proc: &Proc) -> Vec<Coverage> {
     pids.truncate(PROCESSES_TRIED_MAX);
     let folders: Vec<String> = pids.iter().map(u32::to_string).collect();
     let lacking = permissions::lacking(proc, &folders).into_iter();
-    lacking.map(|it| part(it.name, CoverageState::Partial, it.why, it.enable)).collect()
+    lacking.map(|it| part(SOURCE, it.name).partial(it.why).enable(it.enable)).collect()
 }

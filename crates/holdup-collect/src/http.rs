@@ -2,7 +2,12 @@
 //! endpoints; load is generated elsewhere. It follows no redirects (they could carry a password to
 //! another host) and uses no proxy from the environment.
 
+use std::borrow::Cow;
 use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use ureq::config::ConfigBuilder;
+use ureq::typestate::AgentScope;
 
 /// An answer with any status.
 pub(crate) struct Answer {
@@ -14,6 +19,11 @@ pub(crate) struct Answer {
 
 /// A client with this timeout for the whole request, connecting included, and this `Accept` header.
 pub(crate) fn agent(timeout: Duration, accept: &str) -> ureq::Agent {
+    config(timeout, accept).build().into()
+}
+
+/// What all clients have in common.
+pub(crate) fn config(timeout: Duration, accept: &str) -> ConfigBuilder<AgentScope> {
     ureq::Agent::config_builder()
         .timeout_global(Some(timeout))
         .http_status_as_error(false)
@@ -22,8 +32,14 @@ pub(crate) fn agent(timeout: Duration, accept: &str) -> ureq::Agent {
         .proxy(None)
         .accept(accept)
         .user_agent(concat!("holdup/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .into()
+}
+
+/// What a body is that should be something else.
+pub(crate) fn kind(body: &[u8]) -> &'static str {
+    match body.trim_ascii_start().first() {
+        Some(b'<') => "HTML",
+        _ => "something else",
+    }
 }
 
 /// The answer of `url`; otherwise the reason in words, without the URL.
@@ -64,6 +80,16 @@ pub(crate) fn answer(bytes: &[u8]) -> Option<Answer> {
     };
     let content_type = field("content-type").unwrap_or_default().to_ascii_lowercase();
     Some(Answer { status, content_type, body: body.to_vec() })
+}
+
+/// `text` with each `%XX` replaced by its byte.
+pub(crate) fn decoded(text: &str) -> Result<String, String> {
+    let is_escape = |rest: &str| rest.as_bytes().get(..2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
+    if !text.split('%').skip(1).all(is_escape) {
+        return Err("a `%` is not followed by two hex digits (write a literal % as %25)".to_owned());
+    }
+    let text = percent_decode_str(text).decode_utf8();
+    text.map(Cow::into_owned).map_err(|_| "its %XX sequences do not decode to UTF-8".to_owned())
 }
 
 /// The error in words, without the URL.

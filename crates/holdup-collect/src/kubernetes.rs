@@ -8,16 +8,17 @@ mod api;
 pub mod objects;
 
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::kubernetes::objects::{ObjectTracker, ReadTime};
-use holdup_recording::{Batch, Coverage, CoverageState, clock};
+use holdup_recording::{Batch, Coverage, clock};
 
 pub use self::address::{Address, PodEnvironment};
 use self::api::{Api, ListError};
+use crate::coverage::{Line as _, part};
 use crate::options::Options;
-use crate::own_thread::OwnThread;
+use crate::own_thread::{OwnThread, lock};
 use crate::reading::thread_cpu_time;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -60,16 +61,9 @@ struct PollResults {
     cpu: Option<Duration>,
 }
 
-/// Makes the collector for `kubernetes:…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the address is not understood, or holdup runs outside a pod and the address names no API.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let rest = address.strip_prefix("kubernetes:").unwrap_or(address);
-    match Address::parse(rest, &PodEnvironment::from_environment()) {
-        Ok(address) => Ok(Box::new(Kubernetes::new(address, EVERY))),
-        Err(why) => Err(ProbeError::BadAddress(format!("--watch kubernetes:…: {why}"))),
-    }
+/// Makes the collector for `kubernetes:…`.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    Ok(Box::new(Kubernetes::new(Address::parse(rest, &PodEnvironment::from_environment())?, EVERY)))
 }
 
 impl Kubernetes {
@@ -100,7 +94,7 @@ impl Kubernetes {
     /// Moves the collected rows into `batch`.
     fn take(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let Some(poller) = &self.poller else { return Ok(()) };
-        let mut seen = poller.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&poller.seen);
         let PollResults { batch: rows, failed, left_out, cpu } = std::mem::take(&mut *seen);
         seen.cpu = cpu;
         drop(seen);
@@ -165,7 +159,7 @@ fn once(api: &Api, tracker: &mut ObjectTracker, events: bool, seen: &Mutex<PollR
     }
     let window_ns = begun.elapsed().as_nanos() as i64;
     let batch = tracker.take(&documents, ReadTime { at: begun_at + window_ns / 2, window_ns });
-    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut seen = lock(seen);
     if seen.batch.len() + batch.len() > ROWS_MAX {
         seen.left_out += batch.len();
     } else {
@@ -181,35 +175,21 @@ impl Collector for Kubernetes {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let source_name = self.source.clone();
-        let unreachable = |why: String| ProbeError::Unreachable { source_name: source_name.clone(), why };
+        let unreachable = |why: String| ProbeError::unreachable(&self.source, why);
         let api = Api::new(&self.address).map_err(unreachable)?;
         let pods = api.list("pods").map_err(|refused| match refused {
-            ListError::Denied(why) => {
-                ProbeError::Denied { source_name: source_name.clone(), why: format!("{why}; run: {}", self.grant()) }
-            }
+            ListError::Denied(why) => ProbeError::denied(&self.source, format!("{why}; run: {}", self.grant())),
             ListError::Failed(why) => unreachable(why),
         })?;
-        let part = |name: &str, state, why: String, enable: Option<String>| Coverage {
-            source: format!("{} {name}", self.source),
-            state,
-            why: Some(why),
-            enable,
-            cpu_ratio: None,
-            reads_total: 0,
-            gaps_total: 0,
-        };
         let mut parts = Vec::new();
         if pods.documents.iter().all(|document| document.pods() == 0) {
             let why = format!("no matching pod exists in namespace {} yet", self.address.namespace);
             let enable = format!("kubectl get pods -n {} --show-labels lists them", self.address.namespace);
-            parts.push(part("pods", CoverageState::Partial, why, Some(enable)));
+            parts.push(part(&self.source, "pods").partial(why).enable(enable));
         }
-        let events = api.list("events").err();
-        if let Some(refused) = events {
+        if let Err(refused) = api.list("events") {
             self.events = false;
-            let enable = Some(self.grant());
-            parts.push(part("events", CoverageState::Absent, format!("events: {refused}"), enable));
+            parts.push(part(&self.source, "events").absent(format!("events: {refused}")).enable(self.grant()));
         }
         Ok(Coverage::with_parts(&self.source, parts))
     }

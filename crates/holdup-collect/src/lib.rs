@@ -6,11 +6,14 @@
 //! To add a source: write `src/<source>.rs` with a [`Collector`], and a line in [`watch::SCHEMES`].
 
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod account;
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod backoff;
 pub mod catalog;
 pub mod cgroup;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod connections;
+mod coverage;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod database;
 pub mod discover;
@@ -22,41 +25,43 @@ pub mod http;
 pub mod kubernetes;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod line;
-pub mod log;
+mod log;
 #[cfg(feature = "mongodb")]
-pub mod mongodb;
+mod mongodb;
 #[cfg(feature = "mysql")]
 pub mod mysql;
-pub mod nginx;
+mod nginx;
 mod options;
 #[cfg(feature = "otlp")]
-pub mod otlp;
+mod otlp;
 mod own_thread;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod pace;
+mod page;
 #[cfg(feature = "postgresql")]
-pub mod pgbouncer;
+mod pgbouncer;
 pub mod php_fpm;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod plans;
 #[cfg(feature = "postgresql")]
 pub mod postgres;
-pub mod probe;
+mod probe;
 pub mod proc;
 pub mod process;
 pub mod processes;
 pub mod prometheus;
 #[cfg(feature = "mysql")]
-pub mod proxysql;
+mod proxysql;
 pub mod puma;
 mod reading;
 pub mod run;
-pub mod server;
+mod server;
 pub mod slow;
-pub mod tracepoints;
+mod table;
+mod tracepoints;
 pub mod uwsgi;
 pub mod watch;
-pub mod wire;
+mod wire;
 
 use std::time::Duration;
 
@@ -79,11 +84,14 @@ pub trait Collector: Send {
     /// If the source as a whole cannot be used; then the run does not start.
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError>;
 
-    /// Adds settings (versions, limits, options) to `batch`. Called at the start and at the end.
+    /// Adds settings (versions, limits, options) to `batch`, if the source has any. Called at the start
+    /// and at the end.
     ///
     /// # Errors
     /// If they could not be read: a gap.
-    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError>;
+    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
+        Ok(())
+    }
 
     /// Adds current values to `batch`. Called once per interval. Rows added before an error are
     /// kept.
@@ -137,10 +145,29 @@ pub enum ProbeError {
     },
 }
 
+impl ProbeError {
+    /// Nothing usable answers at `source`.
+    pub(crate) fn unreachable(source: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Unreachable { source_name: source.into(), why: why.into() }
+    }
+
+    /// `source` rejects this account.
+    pub(crate) fn denied(source: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Denied { source_name: source.into(), why: why.into() }
+    }
+}
+
 /// Why one read failed: a gap in the recording.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ReadError(pub String);
+
+impl ReadError {
+    /// One gap for all that failed in a sample; none if nothing did.
+    pub(crate) fn all(failures: Vec<String>) -> Result<(), Self> {
+        if failures.is_empty() { Ok(()) } else { Err(Self(failures.join("; "))) }
+    }
+}
 
 /// The output of `cargo xtask new collector`.
 #[cfg(test)]
@@ -153,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_source_that_is_new_says_so() {
-        let mut source = stub::make("new:here", &watch::Options::default()).unwrap();
+        let mut source = stub::make("here", &watch::Options::default()).unwrap();
         assert!(source.probe().is_err_and(|error| error.to_string().contains("not written yet")));
     }
 }

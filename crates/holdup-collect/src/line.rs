@@ -6,7 +6,6 @@
 mod channel;
 #[cfg(feature = "mongodb")]
 mod documents;
-mod rows;
 mod tls;
 mod transport;
 
@@ -18,15 +17,12 @@ use holdup_protocol::database::{Dialect, Error, Event, Login, Session, Statement
 use self::channel::Channel;
 #[cfg(feature = "mongodb")]
 pub(crate) use self::documents::DocumentLine;
-pub(crate) use self::rows::{Row, Rows};
-pub(crate) use self::tls::Trust;
+pub(crate) use self::tls::{Tls, Trust};
 use crate::connections::Connections;
+use crate::table::{ANSWER_BYTES, Rows};
 
 /// Longest wait for a connection, or for more of an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Largest answer kept, bytes.
-pub(crate) const ANSWER_BYTES: usize = 32 << 20;
 
 /// Why a connection or an answer failed.
 #[derive(Debug)]

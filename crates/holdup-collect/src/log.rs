@@ -14,15 +14,15 @@ mod line;
 
 use std::io;
 
-use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
+use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 
 use self::address::Address;
 pub(crate) use self::fields::moment;
 use self::follow::{Follow, Line, LinePosition};
 use self::line::Unread;
+use crate::coverage::{Line as _, complete};
 use crate::options::Options;
-use crate::reading::Out;
+use crate::reading::{Out, event};
 use crate::{Collector, ProbeError, ReadError};
 
 /// Bytes at the end of the existing log that are read at the start, to see whether its lines are
@@ -37,7 +37,7 @@ const HOW: &str = "log the trace id and the time of each request in one line (do
                    log:PATH?trace=NAME&total=NAME&db=NAME&unit=ms";
 
 /// A log as a source.
-pub struct Log {
+struct Log {
     address: Address,
     source: String,
     follow: Follow,
@@ -85,26 +85,15 @@ impl Counts {
     }
 }
 
-/// Makes the collector for `log:PATH`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the address is not understood.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let rest = address.strip_prefix("log:").unwrap_or(address);
-    let address = Address::parse(rest).map_err(|why| ProbeError::BadAddress(format!("--watch log:…: {why}")))?;
+/// Makes the collector for `log:PATH`.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    let address = Address::parse(rest)?;
     Ok(Box::new(Log {
         source: format!("log:{}", address.path.display()),
         follow: Follow::new(address.path.clone()),
         address,
         counts: Counts::default(),
     }))
-}
-
-/// For the fuzzer: the number of rows from any bytes read as log lines.
-pub fn count_rows(bytes: &[u8]) -> usize {
-    let fields = fields::Fields::default();
-    let lines = bytes.split(|byte| *byte == b'\n');
-    lines.filter_map(|line| line::spans(line, &fields, "log:", 0).ok()).map(|rows| rows.len()).sum()
 }
 
 impl Collector for Log {
@@ -123,22 +112,13 @@ impl Collector for Log {
         });
         begun.map_err(|error| self.unusable(&error))?;
         let all = seen.read + seen.without_trace + seen.unread;
-        let (state, why) = match (seen.read, all) {
-            (_, 0) => (CoverageState::Complete, None),
-            (0, _) => {
-                let example = seen.example().map_or_else(String::new, |example| format!("; {example}"));
-                let why = format!("none of its last {all} lines has a trace id and a time{example}");
-                (CoverageState::Partial, Some(why))
-            }
-            _ => (CoverageState::Complete, None),
-        };
-        let enable = why.as_ref().map(|_| HOW.to_owned());
-        let source = self.source.clone();
-        Ok(vec![Coverage { source, state, why, enable, cpu_ratio: None, reads_total: 0, gaps_total: 0 }])
-    }
-
-    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
-        Ok(())
+        let own = complete(&self.source);
+        if seen.read > 0 || all == 0 {
+            return Ok(vec![own]);
+        }
+        let example = seen.example().map_or_else(String::new, |example| format!("; {example}"));
+        let why = format!("none of its last {all} lines has a trace id and a time{example}");
+        Ok(vec![own.partial(why).enable(HOW)])
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
@@ -161,13 +141,9 @@ impl Collector for Log {
             }
         });
         if left_out > 0 {
-            batch.events.push(Event {
-                observed_at: now,
-                source: self.source.clone(),
-                kind: "sampled".to_owned(),
-                text: format!("{left_out} requests of the log were left out: more than {ROWS_MAX} rows in one sample"),
-                labels: Labels::new([("source", self.source.clone())]),
-            });
+            let text = format!("{left_out} requests of the log were left out: more than {ROWS_MAX} rows in one sample");
+            let labels = Labels::new([("source", self.source.clone())]);
+            batch.events.push(event(&self.source, now, "sampled", text, labels));
         }
         let mut out = Out::new(batch, &self.source);
         let Counts { read, without_trace, unread, .. } = self.counts;
@@ -191,17 +167,17 @@ impl Collector for Log {
 
 impl Log {
     fn unusable(&self, error: &io::Error) -> ProbeError {
-        let (source_name, path) = (self.source.clone(), self.address.path.display());
+        let path = self.address.path.display();
         match error.kind() {
             io::ErrorKind::PermissionDenied => {
                 let why = format!("this user may not read the file; run: sudo setfacl -m u:\"$(id -un)\":r {path}");
-                ProbeError::Denied { source_name, why }
+                ProbeError::denied(&self.source, why)
             }
             io::ErrorKind::NotFound => {
                 let why = "the file does not exist; check the path, or start the service first: some create the log with its first line";
-                ProbeError::Unreachable { source_name, why: why.to_owned() }
+                ProbeError::unreachable(&self.source, why)
             }
-            _ => ProbeError::Unreachable { source_name, why: format!("the file cannot be followed: {error}") },
+            _ => ProbeError::unreachable(&self.source, format!("the file cannot be followed: {error}")),
         }
     }
 }

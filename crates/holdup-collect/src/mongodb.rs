@@ -18,9 +18,9 @@ mod profile;
 mod server;
 
 use holdup_mongodb::{Figure, Value};
-use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, Coverage};
 
+pub(crate) use self::address::SEVERAL_BY_NAME;
 use self::address::{Address, PASSWORD_VARIABLE};
 use self::collections::Collections;
 use self::commands::Command;
@@ -28,28 +28,22 @@ use self::log::Log;
 use self::parts::{OperationsBy, Parts};
 use self::profile::Profiles;
 use self::server::{Failure, Server};
-use crate::backoff::Backoffs;
-use crate::connections::Connections;
-use crate::database::{ReadWindow, Reads};
+use crate::database::{Found, Link, cannot_connect, login_refused};
+use crate::line::Tls;
 use crate::options::Options;
-use crate::reading::tell;
+use crate::reading::{Out, OwnName, tell};
 use crate::{Collector, ProbeError, ReadError};
 
-/// Makes the collector for `mongodb://…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the address is not understood, or if a file or variable that it names does not exist.
-pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let address = Address::parse(address)?;
+/// Makes the collector for `mongodb://…`.
+pub(crate) fn make(rest: &str, options: &Options) -> Result<Box<dyn Collector>, String> {
+    let address = Address::parse(rest)?;
     Ok(Box::new(MongoDb {
         source: address.source(),
         log: address.log.as_deref().map(Log::new),
         profiles: Profiles::default(),
         address,
         partial: options.partial,
-        server: None,
-        connections: Connections::default(),
-        backoffs: Backoffs::default(),
+        link: Link::default(),
         parts: Parts::default(),
         collections: Collections::default(),
     }))
@@ -59,12 +53,7 @@ struct MongoDb {
     source: String,
     address: Address,
     partial: bool,
-    /// None before the first connection and after a loss.
-    server: Option<Server>,
-    /// The number of connections, and when the next attempt is due.
-    connections: Connections,
-    /// Parts that failed lately.
-    backoffs: Backoffs,
+    link: Link<Server>,
     parts: Parts,
     collections: Collections,
     log: Option<Log>,
@@ -77,16 +66,10 @@ impl Collector for MongoDb {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let mut server = Server::connect(&self.address, &self.connections).map_err(|it| self.unusable(&it))?;
-        let found =
-            probe::find(&mut server, &self.address, &self.connections).map_err(|failure| self.unusable(&failure))?;
-        if let Some((why, grant)) = found.missing
-            && !self.partial
-        {
-            return Err(ProbeError::MissingGrant { source_name: self.source(), why, grant });
-        }
+        let (server, found) = self.found().map_err(|failure| self.unusable(&failure))?;
+        let found = found.enough(&self.source, self.partial)?;
         self.parts = found.parts;
-        self.server = Some(server);
+        self.link.server = Some(server);
         let mut coverage = found.coverage;
         if let Some(unreadable) = self.log.as_mut().and_then(|log| log.probe(&self.source)) {
             coverage.push(unreadable);
@@ -97,7 +80,7 @@ impl Collector for MongoDb {
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let mut server = self.connected()?;
-        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
+        let mut reads = self.link.reads();
         let mut found: Vec<(String, String)> = Vec::new();
         found.extend(server.version.clone().map(|version| ("version".to_owned(), version)));
         for (command, read) in [
@@ -115,53 +98,45 @@ impl Collector for MongoDb {
             }
         }
         tell(batch, &self.source, found);
-        self.finish(server, reads)
+        self.link.finish(server, reads)
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         // The log is there whether the server answers or not.
         let logged = self.log.as_mut().map_or(Ok(()), |log| log.sample(&self.source, batch));
         let mut server = self.connected()?;
-        let source = self.source.as_str();
-        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
-        if self.parts.status {
-            let mut window = ReadWindow::begin(source);
-            if let Some(status) = reads.read("serverStatus", || server.ask(Command::Status)) {
-                window.end();
-                put(holdup_mongodb::status(&status).figures, &window, batch);
-            }
+        let mut reads = self.link.reads();
+        let (parts, mut out) = (&mut self.parts, Out::new(batch, &self.source));
+        if parts.status
+            && let Some(status) = reads.read("serverStatus", || out.read(|| server.ask(Command::Status)))
+        {
+            put(holdup_mongodb::status(&status).figures, &mut out);
         }
-        if let Some(by) = self.parts.operations {
-            let mut window = ReadWindow::begin(source);
-            if let Some(list) = reads.read("operations", || operations(&mut server, by)) {
-                window.end();
-                let found = holdup_mongodb::operations(&list, window.at(), source);
-                put(found.figures, &window, batch);
-                batch.sessions.extend(found.sessions);
-            }
+        if let Some(by) = parts.operations
+            && let Some(list) = reads.read("operations", || out.read(|| operations(&mut server, by)))
+        {
+            let found = holdup_mongodb::operations(&list, out.at(), out.source());
+            put(found.figures, &mut out);
+            out.batch.sessions.extend(found.sessions);
         }
-        if self.parts.replica_set {
-            let mut window = ReadWindow::begin(source);
-            if let Some(status) = reads.read("replica set", || server.ask(Command::ReplicaSet)) {
-                window.end();
-                put(holdup_mongodb::replica_set(&status), &window, batch);
-            }
+        if parts.replica_set
+            && let Some(status) = reads.read("replica set", || out.read(|| server.ask(Command::ReplicaSet)))
+        {
+            put(holdup_mongodb::replica_set(&status), &mut out);
         }
-        let mut window = ReadWindow::begin(source);
-        let (collections, parts) = (&mut self.collections, &mut self.parts);
-        if let Some(figures) = reads.read("collections", || collections.sample(&mut server, parts)) {
-            window.end();
-            put(figures, &window, batch);
+        let collections = &mut self.collections;
+        if let Some(figures) = reads.read("collections", || out.read(|| collections.sample(&mut server, parts))) {
+            put(figures, &mut out);
         }
         // The log has the same operations.
-        if self.log.is_none() && self.parts.profiles && self.profiles.is_due() {
-            let (profiles, has_top) = (&mut self.profiles, self.parts.top);
-            reads.read("profiler", || profiles.sample(&mut server, has_top, source, batch));
+        if self.log.is_none() && parts.profiles && self.profiles.is_due() {
+            let (profiles, has_top) = (&mut self.profiles, parts.top);
+            reads.read("profiler", || profiles.sample(&mut server, has_top, &mut out));
         }
         if let Err(error) = logged {
             reads.failures.push(format!("log: {error}"));
         }
-        self.finish(server, reads)
+        self.link.finish(server, reads)
     }
 }
 
@@ -176,69 +151,44 @@ fn operations(server: &mut Server, by: OperationsBy) -> Result<Vec<Value>, Failu
     Ok(operations)
 }
 
-fn put(figures: Vec<Figure>, window: &ReadWindow, batch: &mut Batch) {
-    batch.samples.extend(figures.into_iter().map(|figure| Sample {
-        observed_at: window.at(),
-        window_ns: window.window_ns(),
-        source: window.source.to_owned(),
-        metric: figure.metric,
-        labels: figure.labels,
-        value: figure.value,
-    }));
+fn put(figures: Vec<Figure>, out: &mut Out) {
+    figures.into_iter().for_each(|Figure { metric, labels, value }| out.put(OwnName(&metric), labels, value));
 }
 
 impl MongoDb {
-    /// Takes out the connection, reconnecting if it was lost; [`finish`](Self::finish) puts it back
-    /// if it still works.
+    fn found(&self) -> Result<(Server, Found<Parts>), Failure> {
+        let connect = |connections: &_| Server::open(&self.address, connections);
+        self.link.find(connect, |server| probe::find(server, &self.address, &self.link.connections))
+    }
+
+    /// Takes out the connection, reconnecting if it was lost.
     fn connected(&mut self) -> Result<Server, ReadError> {
-        if let Some(server) = self.server.take() {
+        if let Some(server) = self.link.server.take() {
             return Ok(server);
         }
-        let reconnect = || {
-            let mut server = Server::connect(&self.address, &self.connections)?;
-            let found = probe::find(&mut server, &self.address, &self.connections)
-                .inspect_err(|failure| self.connections.lost(failure.to_string()))?;
-            Ok((server, found.parts))
-        };
-        let (server, parts) =
-            reconnect().map_err(|failure: Failure| ReadError(format!("cannot connect: {failure}")))?;
+        let (server, found) = self.found().map_err(cannot_connect)?;
         // It may have come back as another version.
-        self.parts = parts;
+        self.parts = found.parts;
         Ok(server)
     }
 
-    fn finish(&mut self, server: Server, reads: Reads) -> Result<(), ReadError> {
-        self.server = self.connections.keep(server, &reads);
-        self.backoffs = reads.backoffs;
-        if reads.failures.is_empty() { Ok(()) } else { Err(ReadError(reads.failures.join("; "))) }
-    }
-
     fn unusable(&self, failure: &Failure) -> ProbeError {
-        let source_name = self.source();
         match failure {
             Failure::Login(words) => {
                 let user = self.address.user.as_deref().unwrap_or_default();
                 let is_given = !self.address.password.reveal().is_empty();
-                let password = if is_given {
-                    format!("came with a password: check it in the address or in {PASSWORD_VARIABLE}")
-                } else {
-                    format!("came without a password: put it into the environment variable {PASSWORD_VARIABLE}")
-                };
+                let words = login_refused(words, user, is_given, PASSWORD_VARIABLE);
                 let database = &self.address.auth_source;
-                let why = format!(
-                    "{words}. User {user} {password}. Its account is looked up in the database {database} (?authSource=)"
-                );
-                ProbeError::Denied { source_name, why }
+                let why = format!("{words}. Its account is looked up in the database {database} (?authSource=)");
+                ProbeError::denied(&self.source, why)
             }
-            Failure::Server(..) | Failure::Large(_) => {
-                ProbeError::Unreachable { source_name, why: failure.to_string() }
-            }
+            Failure::Server(..) | Failure::Large(_) => ProbeError::unreachable(&self.source, failure.to_string()),
             Failure::Lost(_) | Failure::Silent(_) | Failure::Refused(_) => {
-                let tls = if self.address.tls == address::Tls::Off { " without TLS (?tls=true)" } else { "" };
+                let tls = if self.address.tls == Tls::Off { " without TLS (?tls=true)" } else { "" };
                 let why = format!(
                     "{failure}; is the server running, is this its port, and does it accept one more connection{tls}?"
                 );
-                ProbeError::Unreachable { source_name, why }
+                ProbeError::unreachable(&self.source, why)
             }
         }
     }

@@ -36,7 +36,6 @@ use self::capture::Capture;
 use self::failure::Failure;
 use self::history::Executions;
 use self::innodb::Backlog;
-use self::plans::Plans;
 use self::pool::Queued;
 use self::probe::Parts;
 use self::replication::Replication;
@@ -45,54 +44,25 @@ pub(crate) use self::server::{ask, log_in};
 use self::sessions::{LockWaits, Texts};
 use self::slow_log::SlowLog;
 use self::statements::Statements;
-use crate::backoff::Backoffs;
-use crate::connections::Connections;
-use crate::database::{ReadWindow, Reads, refused_login};
+use crate::database::{Found, Link, Reads, cannot_connect, refused_login};
 use crate::options::Options;
+use crate::plans::pace::Pace;
+use crate::reading::Out;
 use crate::slow::SlowRequests;
 use crate::{Collector, ProbeError, ReadError};
 
 pub use self::catalog::Catalog;
 
 /// The collector for `mysql://user[:password]@host[:port][?extra_port=N&password_env=VAR&password_file=PATH&option_file=PATH&log=PATH&plans=explain]`.
-///
-/// # Errors
-/// If the address is not understood, or if a file or variable that it names does not exist.
-pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    Ok(Box::new(MySql::from_address(address, options)?))
-}
-
-impl MySql {
-    fn from_address(address: &str, options: &Options) -> Result<Self, ProbeError> {
-        let address = Address::parse(address)?;
-        Ok(Self {
-            source: address.source(),
-            address,
-            partial: options.partial,
-            server: None,
-            parts: Parts::default(),
-            statements: Statements::default(),
-            executions: Executions::default(),
-            uptime: None,
-            backlog: Backlog::default(),
-            replication: Replication::default(),
-            slow: options.slow.clone(),
-            capture: None,
-            own: OwnDigests::default(),
-            connections: Connections::default(),
-            backoffs: Backoffs::default(),
-            slow_log: None,
-            plans: Plans::default(),
-        })
-    }
+pub(crate) fn make(rest: &str, options: &Options) -> Result<Box<dyn Collector>, String> {
+    Ok(Box::new(MySql::new(Address::parse(rest)?, options)))
 }
 
 struct MySql {
     source: String,
     address: Address,
     partial: bool,
-    /// None before the first connection and after a loss.
-    server: Option<Server>,
+    link: Link<Server>,
     parts: Parts,
     statements: Statements,
     executions: Executions,
@@ -104,13 +74,9 @@ struct MySql {
     capture: Option<Capture>,
     /// The statements of holdup's own connections.
     own: OwnDigests,
-    /// The number of connections, and when the next attempt is due.
-    connections: Connections,
-    /// Parts that failed lately.
-    backoffs: Backoffs,
     /// Followed while the server says that it is in use.
     slow_log: Option<SlowLog>,
-    plans: Plans,
+    plans: Pace,
 }
 
 impl Collector for MySql {
@@ -119,21 +85,15 @@ impl Collector for MySql {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let server = Server::connect_sharing(&self.address, &self.own, &self.connections)
-            .map_err(|failure| self.unusable(failure))?;
-        let found = probe::find(&server, &self.address, &self.source).map_err(|failure| self.unusable(failure))?;
-        if let Some((why, grant)) = found.missing
-            && !self.partial
-        {
-            return Err(ProbeError::MissingGrant { source_name: self.source(), why, grant });
-        }
+        let (server, found) = self.found().map_err(|failure| self.unusable(failure))?;
+        let found = found.enough(&self.source, self.partial)?;
         self.parts = found.parts;
         // Remembered, so that after a loss the extra port still works while the thread pool is
         // full.
         if server.port != self.address.port {
             self.address.extra_port = Some(server.port);
         }
-        self.server = Some(server);
+        self.link.server = Some(server);
         // Its present content is older than the recording.
         let _ = self.logged(true, &mut Batch::default());
         Ok(found.coverage)
@@ -142,47 +102,47 @@ impl Collector for MySql {
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let log = self.logged(true, batch);
         let server = self.connected().map_err(|failure| with(failure, log.as_deref()))?;
-        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
+        let mut reads = self.link.reads();
         reads.failures.extend(log);
-        reads.read("settings", || status::settings(&server, &self.source, batch));
+        let mut out = Out::new(batch, &self.source);
+        reads.read("settings", || status::settings(&server, &mut out));
         // Executions are also read at the end: a postponed read happens now.
         if let Some(history) = self.parts.history {
-            reads.read("statement history", || self.executions.sample(&server, history, true, &self.source, batch));
+            reads.read("statement history", || self.executions.sample(&server, history, true, &mut out));
         }
-        self.finish(server, reads)
+        self.link.finish(server, reads)
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         // The log can be read even while the server refuses connections.
         let log = self.logged(false, batch);
         let server = self.connected().map_err(|failure| with(failure, log.as_deref()))?;
-        let (parts, source) = (self.parts, self.source.as_str());
-        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
+        let parts = self.parts;
+        let mut reads = self.link.reads();
         reads.failures.extend(log);
-        let texts = read_sessions(&server, source, parts, &mut reads, batch);
+        let mut out = Out::new(batch, &self.source);
+        let texts = read_sessions(&server, parts, &mut reads, &mut out);
         if parts.pool {
-            reads.read("thread pool", || pool::sample(&server, source, batch));
+            reads.read("thread pool", || pool::sample(&server, &mut out));
         }
-        if let Some(status) = reads.read("status", || status::sample(&server, source, &mut self.uptime, batch)) {
-            reads.read("InnoDB", || self.backlog.sample(&server, source, &status, parts.process, batch));
+        if let Some(status) = reads.read("status", || status::sample(&server, &mut self.uptime, &mut out)) {
+            reads.read("InnoDB", || self.backlog.sample(&server, &status, parts.process, &mut out));
         }
         if parts.replication {
-            reads.read("replication", || self.replication.sample(&server, source, batch));
+            reads.read("replication", || self.replication.sample(&server, &mut out));
         }
         if let Some(history) = parts.history {
-            reads.read("statement history", || self.executions.sample(&server, history, false, source, batch));
+            reads.read("statement history", || self.executions.sample(&server, history, false, &mut out));
         }
         if parts.digests {
-            reads.read("statement digests", || self.statements.digests(&server, source, batch));
+            reads.read("statement digests", || self.statements.digests(&server, &mut out));
         }
         if parts.plans {
             let (wish, history) = (self.address.plans, parts.history.is_some());
-            reads.read("plans", || self.plans.sample(&server, wish, texts.as_ref(), history, source, batch));
+            reads.read("plans", || plans::sample(&server, &mut self.plans, wish, (texts.as_ref(), history), &mut out));
         }
-        if let Some(trouble) = self.captured(batch) {
-            reads.failures.push(trouble);
-        }
-        self.finish(server, reads)
+        reads.failures.extend(self.captured(batch));
+        self.link.finish(server, reads)
     }
 
     fn has_panicked(&mut self) -> bool {
@@ -191,22 +151,40 @@ impl Collector for MySql {
 }
 
 impl MySql {
-    /// Takes out the connection, reconnecting if it was lost; [`finish`](Self::finish) puts it back
-    /// if it still works.
+    /// The server at `address`, without a connection yet.
+    fn new(address: Address, options: &Options) -> Self {
+        Self {
+            source: address.source(),
+            address,
+            partial: options.partial,
+            link: Link::default(),
+            parts: Parts::default(),
+            statements: Statements::default(),
+            executions: Executions::default(),
+            uptime: None,
+            backlog: Backlog::default(),
+            replication: Replication::default(),
+            slow: options.slow.clone(),
+            capture: None,
+            own: OwnDigests::default(),
+            slow_log: None,
+            plans: Pace::default(),
+        }
+    }
+
+    fn found(&self) -> Result<(Server, Found<Parts>), Failure> {
+        let connect = |connections: &_| Server::reach(&self.address, &self.own, connections);
+        self.link.find(connect, |server| probe::find(server, &self.address, &self.source))
+    }
+
+    /// Takes out the connection, reconnecting if it was lost.
     fn connected(&mut self) -> Result<Server, ReadError> {
-        if let Some(server) = self.server.take() {
+        if let Some(server) = self.link.server.take() {
             return Ok(server);
         }
-        let reconnect = || {
-            let server = Server::connect_sharing(&self.address, &self.own, &self.connections)?;
-            let found = probe::find(&server, &self.address, &self.source)
-                .inspect_err(|failure| self.connections.lost(failure.to_string()))?;
-            Ok((server, found.parts))
-        };
-        let (server, parts) =
-            reconnect().map_err(|failure: Failure| ReadError(format!("cannot connect: {failure}")))?;
+        let (server, found) = self.found().map_err(cannot_connect)?;
         // Settings may have changed with a restart.
-        self.parts = parts;
+        self.parts = found.parts;
         self.statements.forget();
         self.executions.forget();
         self.plans.forget();
@@ -236,7 +214,7 @@ impl MySql {
             slow,
             places,
             &self.executions.recorded,
-            (&self.own, &self.connections),
+            (&self.own, &self.link.connections),
         );
         match started {
             Ok(capture) => {
@@ -247,21 +225,14 @@ impl MySql {
         }
     }
 
-    fn finish(&mut self, server: Server, reads: Reads) -> Result<(), ReadError> {
-        self.server = self.connections.keep(server, &reads);
-        self.backoffs = reads.backoffs;
-        if reads.failures.is_empty() { Ok(()) } else { Err(ReadError(reads.failures.join("; "))) }
-    }
-
     fn unusable(&self, failure: Failure) -> ProbeError {
-        let source_name = self.source();
         if let Failure::Login(why) = failure {
-            return ProbeError::Denied { source_name, why };
+            return ProbeError::denied(&self.source, why);
         }
         if failure.is_login() {
-            let is_given = self.address.password.0.is_some();
+            let is_given = !self.address.password.reveal().is_empty();
             let why = refused_login(&failure, &self.address.user, is_given, Dialect::Mysql);
-            return ProbeError::Denied { source_name, why };
+            return ProbeError::denied(&self.source, why);
         }
         let way_out = match (&failure, self.address.extra_port) {
             (_, Some(port)) => format!(
@@ -276,7 +247,7 @@ impl MySql {
             }
             (Failure::Server(..) | Failure::Login(_), None) => String::new(),
         };
-        ProbeError::Unreachable { source_name, why: format!("{failure}{way_out}") }
+        ProbeError::unreachable(&self.source, format!("{failure}{way_out}"))
     }
 }
 
@@ -287,16 +258,13 @@ fn with(failure: ReadError, other: Option<&str>) -> ReadError {
 
 /// All sessions with their true state, and the thread pool's queue. Returns the sessions'
 /// statements with their literals; none if they could not be read.
-fn read_sessions(server: &Server, source: &str, parts: Parts, reads: &mut Reads, batch: &mut Batch) -> Option<Texts> {
+fn read_sessions(server: &Server, parts: Parts, reads: &mut Reads, out: &mut Out) -> Option<Texts> {
     // The queue and the sessions are joined, so they are read back to back.
     let locks = if parts.locks { sessions::lock_waits(server, reads) } else { Some(LockWaits::default()) };
-    let queued = if parts.pool {
-        reads.read("thread pool queue", || pool::queues(server, source, batch))
-    } else {
-        Some(Queued::new())
-    };
+    let queued =
+        if parts.pool { reads.read("thread pool queue", || pool::queues(server, out)) } else { Some(Queued::new()) };
     // Without locks or queue a session's true state is unknown. Without the right to see other
     // sessions, the server would seem to have none: no row is better than a wrong one.
     let (locks, queued) = locks.zip(queued).filter(|_| parts.sessions)?;
-    sessions::sample(server, source, (&queued, &locks, parts.holders), reads, batch)
+    sessions::sample(server, (&queued, &locks, parts.holders), reads, out)
 }

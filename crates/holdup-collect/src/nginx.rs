@@ -2,40 +2,30 @@
 //! nginx has, how many of them are busy, and how many it dropped for want of room. It has no times:
 //! those are in the access log, which `log:` follows.
 
-use std::time::{Duration, Instant};
-
+use holdup_recording::Labels;
 use holdup_recording::metrics::{Metric, nginx as metric};
-use holdup_recording::{Batch, Coverage, clock};
 
 use crate::options::Options;
+use crate::page::{self, PageError, StatusPage, TIMEOUT};
 use crate::prometheus::address::Address;
 use crate::reading::Out;
-use crate::{Collector, ProbeError, ReadError, http};
-
-/// Time limit of one request.
-const TIMEOUT: Duration = Duration::from_secs(2);
+use crate::{Collector, http};
 
 /// Largest answer accepted: the page has four lines.
 const BODY_BYTES_MAX: u64 = 64 << 10;
 
 const EXAMPLE: &str = "nginx:http://127.0.0.1:8080/stub_status (in nginx' configuration: location = /stub_status { stub_status; allow 127.0.0.1; deny all; })";
 
-/// An nginx as a source.
+/// An nginx.
 struct Nginx {
-    source: String,
     agent: ureq::Agent,
     url: Address,
 }
 
-/// Makes the collector for `nginx:…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the rest is not the URL of a page.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let bad = |why: String| ProbeError::BadAddress(format!("--watch nginx:…: {why}"));
-    let url = address.strip_prefix("nginx:").unwrap_or_default();
-    let url = Address::parse_like(url, EXAMPLE).map_err(bad)?;
-    Ok(Box::new(Nginx { source: format!("nginx:{}", url.place), agent: http::agent(TIMEOUT, "text/plain"), url }))
+/// Makes the collector for `nginx:…`, the URL of the page.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    let url = Address::parse_like(rest, EXAMPLE)?;
+    Ok(page::collector(format!("nginx:{}", url.place), Nginx { agent: http::agent(TIMEOUT, "text/plain"), url }))
 }
 
 /// The figures of the page in its order; none if it is another page.
@@ -60,45 +50,23 @@ fn figures(page: &str) -> Option<Vec<(Metric, f64)>> {
     ])
 }
 
-impl Nginx {
-    fn ask(&self) -> Result<Vec<(Metric, f64)>, String> {
+impl StatusPage for Nginx {
+    type Figures = Vec<(Metric, f64)>;
+
+    fn ask(&self) -> Result<Self::Figures, PageError> {
         let answer = http::get(&self.agent, &self.url.url, self.url.authorization.as_deref(), BODY_BYTES_MAX)?;
-        match answer.status {
+        Ok(match answer.status {
             200 => figures(&String::from_utf8_lossy(&answer.body))
                 .ok_or_else(|| format!("its answer is not the page of stub_status; expected {EXAMPLE}")),
-            401 | 403 => Err(format!(
-                "it answers with status {}: allow this address in that location, or use http://USER:PASSWORD@…",
-                answer.status
+            status @ (401 | 403) => Err(format!(
+                "it answers with status {status}: allow this address in that location, or use http://USER:PASSWORD@…"
             )),
             status => Err(format!("it answers with status {status}; expected {EXAMPLE}")),
-        }
-    }
-}
-
-impl Collector for Nginx {
-    fn source(&self) -> String {
-        self.source.clone()
+        }?)
     }
 
-    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        self.ask().map_err(|why| ProbeError::Unreachable { source_name: self.source(), why })?;
-        Ok(Coverage::with_parts(&self.source, Vec::new()))
-    }
-
-    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
-        // The page has none.
-        Ok(())
-    }
-
-    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let mut out = Out::new(batch, &self.source);
-        let (begun_at, begun) = (clock::now_ns(), Instant::now());
-        let figures = self.ask().map_err(ReadError)?;
-        out.set_window(begun_at, begun.elapsed().as_nanos() as i64);
-        for (metric, value) in figures {
-            out.put_plain(metric, value);
-        }
-        Ok(())
+    fn put(figures: &Self::Figures, out: &mut Out) {
+        figures.iter().for_each(|(metric, value)| out.put(metric, Labels::none(), *value));
     }
 }
 
@@ -123,10 +91,11 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let source = make("nginx:http://me:canary@h:81/s?token=canary", &Options::default()).unwrap().source();
+        let make = |address| crate::watch::collector(address, &Options::default());
+        let source = make("nginx:http://me:canary@h:81/s?token=canary").unwrap().source();
         assert_eq!(source, "nginx:http://h:81/s");
         for bad in ["nginx:", "nginx:h:80", "nginx:ftp://h/s", "nginx:http://me:canary@/s"] {
-            let error = make(bad, &Options::default()).err().unwrap().to_string();
+            let error = make(bad).err().unwrap().to_string();
             assert!(error.contains("nginx:http://") && !error.contains("canary"), "{error}");
         }
     }

@@ -6,8 +6,9 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use holdup_otlp::{Bounds, Receiver, RefusedBodies};
-use holdup_recording::{Batch, Coverage, CoverageState, metrics};
+use holdup_recording::{Batch, Coverage, metrics};
 
+use crate::coverage::complete;
 use crate::options::Options;
 use crate::reading::tell;
 use crate::{Collector, ProbeError, ReadError};
@@ -31,19 +32,15 @@ pub struct Otlp {
     lost: RefusedBodies,
 }
 
-/// Makes the collector for `otlp` or `otlp:ADDRESS`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the address is invalid, or not on loopback without permission.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    Otlp::new(address).map(|otlp| Box::new(otlp) as Box<dyn Collector>)
+/// Makes the collector for `otlp` or `otlp:ADDRESS`.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    Ok(Box::new(Otlp::new(rest)?))
 }
 
 impl Otlp {
-    fn new(address: &str) -> Result<Self, ProbeError> {
-        let (place, query) = address.split_once('?').unwrap_or((address, ""));
-        let bad = |why: String| Err(ProbeError::BadAddress(format!("--watch {place}: {why}")));
-        let addresses = match place.strip_prefix("otlp:").unwrap_or_default() {
+    fn new(rest: &str) -> Result<Self, String> {
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let addresses = match place {
             "" => PORTS.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).to_vec(),
             given => match given.to_socket_addrs().map(Vec::from_iter) {
                 Ok(found) if given.parse::<SocketAddr>().is_ok() => found,
@@ -53,26 +50,19 @@ impl Otlp {
                     found.truncate(1);
                     found
                 }
-                _ => return bad("expected an address and a port, e.g. otlp:127.0.0.1:4318".to_owned()),
+                _ => return Err("expected an address and a port, e.g. otlp:127.0.0.1:4318".to_owned()),
             },
         };
         if !matches!(query, "" | ALLOW_REMOTE) {
-            return bad(format!("the only option is ?{ALLOW_REMOTE}"));
+            return Err(format!("the only option is ?{ALLOW_REMOTE}"));
         }
         if query.is_empty() && addresses.iter().any(|address| !address.ip().is_loopback()) {
-            return bad(format!(
-                "any host that reaches this address could fill the recording; to allow it, write '{place}?{ALLOW_REMOTE}'"
+            return Err(format!(
+                "any host that reaches this address could fill the recording; to allow it, write 'otlp:{place}?{ALLOW_REMOTE}'"
             ));
         }
-        let source = if place.ends_with("otlp") || place.ends_with("otlp:") { "otlp" } else { place };
-        Ok(Self {
-            source: source.to_owned(),
-            addresses,
-            receiver: None,
-            settings_read: 0,
-            taken: 0.0,
-            lost: RefusedBodies::default(),
-        })
+        let source = if place.is_empty() { "otlp".to_owned() } else { format!("otlp:{place}") };
+        Ok(Self { source, addresses, receiver: None, settings_read: 0, taken: 0.0, lost: RefusedBodies::default() })
     }
 
     /// Moves the received rows into `batch`, and counts them.
@@ -135,19 +125,11 @@ impl Collector for Otlp {
                     "cannot listen on {address}: {error}; if another collector listens there, use another port, \
                  e.g. --watch otlp:127.0.0.1:14318, and send there: OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:14318"
                 );
-                ProbeError::Unreachable { source_name: self.source.clone(), why }
+                ProbeError::unreachable(&self.source, why)
             })?;
         self.addresses = receiver.addresses().to_vec();
         self.receiver = Some(receiver);
-        Ok(vec![Coverage {
-            source: self.source.clone(),
-            state: CoverageState::Complete,
-            why: None,
-            enable: None,
-            cpu_ratio: None,
-            reads_total: 0,
-            gaps_total: 0,
-        }])
+        Ok(vec![complete(&self.source)])
     }
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
@@ -179,6 +161,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
+    use holdup_recording::CoverageState;
+
     use super::*;
 
     fn probed(address: &str) -> Otlp {
@@ -198,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_in_the_next_sample() {
-        let mut otlp = probed("otlp:127.0.0.1:0");
+        let mut otlp = probed("127.0.0.1:0");
         let body = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5bd66ef5095369c7b0d1f8f4bd33716a","spanId":"c532cb4098ac3dd2",
             "kind":2,"startTimeUnixNano":"5","endTimeUnixNano":"9"}]}]}]}"#;
         assert!(post(&otlp, body).starts_with("HTTP/1.1 200"));
@@ -211,7 +195,7 @@ mod tests {
 
     #[test]
     fn that_nothing_was_sent_is_said_at_the_end() {
-        let mut otlp = probed("otlp:127.0.0.1:0");
+        let mut otlp = probed("127.0.0.1:0");
         let mut batch = Batch::default();
         assert!(otlp.settings(&mut batch).is_ok());
         let error = otlp.settings(&mut batch).expect_err("a gap").to_string();
@@ -223,7 +207,7 @@ mod tests {
 
     #[test]
     fn bodies_that_are_refused_are_a_gap_and_are_said_at_the_end() {
-        let mut otlp = probed("otlp:127.0.0.1:0");
+        let mut otlp = probed("127.0.0.1:0");
         let mut batch = Batch::default();
         assert!(post(&otlp, "{").starts_with("HTTP/1.1 400"));
         let gap = otlp.sample(&mut batch).expect_err("a gap").to_string();
@@ -237,15 +221,15 @@ mod tests {
 
     #[test]
     fn two_of_them_are_two_sources() {
-        let (one, other) = (Otlp::new("otlp").ok(), Otlp::new("otlp:localhost:0?allow_remote=yes").ok());
+        let (one, other) = (Otlp::new("").ok(), Otlp::new("localhost:0?allow_remote=yes").ok());
         let sources = [one, other].map(|otlp| otlp.map(|otlp| otlp.source()));
         assert_eq!(sources, [Some("otlp".to_owned()), Some("otlp:localhost:0".to_owned())]);
     }
 
     #[test]
     fn a_port_that_is_taken_is_an_error_with_a_way_out() {
-        let first = probed("otlp:127.0.0.1:0");
-        let mut second = Otlp::new(&format!("otlp:{}", first.addresses[0])).unwrap_or_else(|error| panic!("{error}"));
+        let first = probed("127.0.0.1:0");
+        let mut second = Otlp::new(&first.addresses[0].to_string()).unwrap_or_else(|error| panic!("{error}"));
         let error = second.probe().expect_err("it is taken").to_string();
         assert!(error.contains("cannot listen on 127.0.0.1:") && error.contains("--watch otlp:"), "{error}");
     }
@@ -255,20 +239,13 @@ mod tests {
         let ports = |address: &str| {
             Otlp::new(address).map(|otlp| otlp.addresses.iter().map(SocketAddr::port).collect::<Vec<_>>())
         };
-        assert_eq!(ports("otlp").ok(), Some(vec![4317, 4318]));
-        assert_eq!(ports("otlp:[::1]:9").ok(), Some(vec![9]));
-        assert!(ports("otlp:0.0.0.0:4318?allow_remote=yes").is_ok());
-        assert_eq!(ports("otlp:localhost:4318").ok(), Some(vec![4318]));
-        assert!(Otlp::new("otlp:localhost:4318").is_ok_and(|otlp| otlp.addresses[0].ip().is_loopback()));
-        for bad in [
-            "otlp:4318",
-            "otlp:localhost",
-            "otlp::4318",
-            "otlp:0.0.0.0:4318",
-            "otlp:0.0.0.0:4318?allow_remote=no",
-            "otlp?x",
-        ] {
-            assert!(matches!(Otlp::new(bad), Err(ProbeError::BadAddress(_))), "{bad}");
+        assert_eq!(ports("").ok(), Some(vec![4317, 4318]));
+        assert_eq!(ports("[::1]:9").ok(), Some(vec![9]));
+        assert!(ports("0.0.0.0:4318?allow_remote=yes").is_ok());
+        assert_eq!(ports("localhost:4318").ok(), Some(vec![4318]));
+        assert!(Otlp::new("localhost:4318").is_ok_and(|otlp| otlp.addresses[0].ip().is_loopback()));
+        for bad in ["4318", "localhost", ":4318", "0.0.0.0:4318", "0.0.0.0:4318?allow_remote=no", "?x"] {
+            assert!(Otlp::new(bad).is_err(), "{bad}");
         }
     }
 }

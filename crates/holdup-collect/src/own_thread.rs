@@ -2,7 +2,13 @@
 //! data, so it is remembered.
 
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+
+/// Locks what threads share. After a panic in one the others go on: no change is left half made.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The thread; after a drop it runs on until it notices by itself.
 pub(crate) struct OwnThread {

@@ -57,20 +57,22 @@ impl Pace {
         Self { share: SLOW_SHARE, ..Self::at_least(least) }
     }
 
-    /// Whether the read is due in this sample.
-    pub(crate) fn is_due(&self, turn: &Turn) -> bool {
+    /// The beginning of the read, if it is due in this sample.
+    pub(crate) fn due(&self, turn: &Turn) -> Option<Instant> {
         let expected = self.took.iter().min().copied().unwrap_or(UNKNOWN);
-        self.next.is_none_or(|next| Instant::now() >= next) && (turn.0.is_zero() || turn.0 + expected <= ROOM)
+        let now = Instant::now();
+        (self.next.is_none_or(|next| now >= next) && (turn.0.is_zero() || turn.0 + expected <= ROOM)).then_some(now)
     }
 
-    /// Records a read that began at `begun`. After a failure the pause follows from this read's
+    /// Records a read that began at `begun`, and hands back its result. After a failure the pause follows from this read's
     /// time, not from the shortest of the last ones: it may have hit a time limit.
-    pub(crate) fn read<T, E>(&mut self, turn: &mut Turn, begun: Instant, result: &Result<T, E>) {
+    pub(crate) fn read<T, E>(&mut self, turn: &mut Turn, begun: Instant, result: Result<T, E>) -> Result<T, E> {
         let took = begun.elapsed();
         turn.take(took);
         self.took.truncate(COUNTED - 1);
         self.took.insert(0, took);
         self.next = Some(begun + self.pause(result.is_err()));
+        result
     }
 
     /// Makes the read due at the next sample.
@@ -112,19 +114,19 @@ mod tests {
     fn one_sample_does_not_bear_all() {
         let mut turn = Turn::default();
         let costly = took(Duration::ZERO, &[60]);
-        assert!(costly.is_due(&turn), "alone it has to be read at some time");
+        assert!(costly.due(&turn).is_some(), "alone it has to be read at some time");
         turn.0 = 10 * MS;
-        assert!(!costly.is_due(&turn) && took(Duration::ZERO, &[30]).is_due(&turn));
+        assert!(costly.due(&turn).is_none() && took(Duration::ZERO, &[30]).due(&turn).is_some());
         turn.0 = 25 * MS;
-        assert!(!Pace::default().is_due(&turn), "what it costs is not known");
+        assert!(Pace::default().due(&turn).is_none(), "what it costs is not known");
     }
 
     #[test]
     fn it_is_due_again_after_the_pause() {
         let (mut pace, mut turn) = (Pace::at_least(3_600_000 * MS), Turn::default());
-        pace.read(&mut turn, Instant::now(), &Ok::<(), ()>(()));
-        assert!(!pace.is_due(&Turn::default()));
+        assert_eq!(pace.read(&mut turn, Instant::now(), Ok::<(), ()>(())), Ok(()));
+        assert!(pace.due(&Turn::default()).is_none());
         pace.at_once();
-        assert!(pace.is_due(&Turn::default()));
+        assert!(pace.due(&Turn::default()).is_some());
     }
 }

@@ -6,14 +6,15 @@
 //! The console accepts no comments, so holdup's commands carry no marker: `SHOW CLIENTS` names them
 //! by `application_name`. Columns are found by name, because versions differ.
 
-use holdup_recording::metrics::Metric;
-use holdup_recording::{Batch, Coverage, Labels, metrics};
+use holdup_recording::metrics::{Metric, pgbouncer as metric};
+use holdup_recording::{Batch, Coverage, Labels};
 
-use crate::connections::Connections;
+use crate::database::Link;
 use crate::options::Options;
 use crate::postgres::address::{self, Address};
-use crate::postgres::connection::{Connection, Failure, Rows};
+use crate::postgres::connection::{Connection, Failure};
 use crate::reading::{Out, tell};
+use crate::table::{NamedRow, Rows};
 use crate::{Collector, ProbeError, ReadError};
 
 /// PgBouncer's port.
@@ -24,9 +25,6 @@ const CONSOLE: &str = "pgbouncer";
 
 /// Most pools and databases read, those with the longest queues first.
 const ROWS_MAX: usize = 500;
-
-/// Characters kept of a name.
-const NAME_CHARACTERS_MAX: usize = 100;
 
 const EXAMPLE: &str = "pgbouncer://USER[:PASSWORD]@HOST[:PORT]/pgbouncer[?sslmode=disable|prefer|require|verify-ca|\
     verify-full, sslrootcert=PATH, password_env=VAR, password_file=PATH, host=/SOCKET/FOLDER]";
@@ -52,109 +50,89 @@ const SETTINGS: &[&str] = &[
 ];
 
 /// Columns of `SHOW POOLS`.
-const POOLS: &[(&str, Metric)] = &[
-    ("cl_active", metrics::pgbouncer::ACTIVE_CLIENTS),
-    ("cl_waiting", metrics::pgbouncer::WAITING_CLIENTS),
-    ("sv_active", metrics::pgbouncer::ACTIVE_SERVERS),
-    ("sv_idle", metrics::pgbouncer::IDLE_SERVERS),
-    ("sv_used", metrics::pgbouncer::USED_SERVERS),
-    ("sv_login", metrics::pgbouncer::LOGIN_SERVERS),
+const POOLS: &[(&str, Metric, f64)] = &[
+    ("cl_active", metric::ACTIVE_CLIENTS, 1.0),
+    ("cl_waiting", metric::WAITING_CLIENTS, 1.0),
+    ("sv_active", metric::ACTIVE_SERVERS, 1.0),
+    ("sv_idle", metric::IDLE_SERVERS, 1.0),
+    ("sv_used", metric::USED_SERVERS, 1.0),
+    ("sv_login", metric::LOGIN_SERVERS, 1.0),
 ];
 
-/// Columns of `SHOW STATS` that count.
-const COUNTS: &[(&str, Metric)] = &[
-    ("total_xact_count", metrics::pgbouncer::TRANSACTIONS),
-    ("total_query_count", metrics::pgbouncer::QUERIES),
-    ("total_server_assignment_count", metrics::pgbouncer::SERVER_ASSIGNMENTS),
-    ("total_received", metrics::pgbouncer::RECEIVED_BYTES),
-    ("total_sent", metrics::pgbouncer::SENT_BYTES),
-];
-
-/// Columns of `SHOW STATS` in microseconds.
-const TIMES: &[(&str, Metric)] = &[
-    ("total_wait_time", metrics::pgbouncer::WAIT_TIME),
-    ("total_xact_time", metrics::pgbouncer::TRANSACTION_TIME),
-    ("total_query_time", metrics::pgbouncer::QUERY_TIME),
+/// Columns of `SHOW STATS`, with the factor from their unit.
+const STATS: &[(&str, Metric, f64)] = &[
+    ("total_xact_count", metric::TRANSACTIONS, 1.0),
+    ("total_query_count", metric::QUERIES, 1.0),
+    ("total_server_assignment_count", metric::SERVER_ASSIGNMENTS, 1.0),
+    ("total_received", metric::RECEIVED_BYTES, 1.0),
+    ("total_sent", metric::SENT_BYTES, 1.0),
+    ("total_wait_time", metric::WAIT_TIME, 1e-6),
+    ("total_xact_time", metric::TRANSACTION_TIME, 1e-6),
+    ("total_query_time", metric::QUERY_TIME, 1e-6),
 ];
 
 /// Columns of `SHOW DATABASES`.
-const DATABASES: &[(&str, Metric)] =
-    &[("pool_size", metrics::pgbouncer::POOL_SIZE), ("current_connections", metrics::pgbouncer::DATABASE_CONNECTIONS)];
+const DATABASES: &[(&str, Metric, f64)] =
+    &[("pool_size", metric::POOL_SIZE, 1.0), ("current_connections", metric::DATABASE_CONNECTIONS, 1.0)];
 
 /// A PgBouncer as a source.
 struct PgBouncer {
     source: String,
     address: Address,
-    /// None before the first connection and after a loss.
-    console: Option<Connection>,
-    connections: Connections,
+    link: Link<Connection>,
 }
 
-/// Makes the collector for `pgbouncer://…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the address is not understood, or if a file or variable that it names does not exist.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    match parse(address) {
-        Ok(address) => Ok(Box::new(PgBouncer {
-            source: format!("pgbouncer://{}:{}", address.host, address.port),
-            address,
-            console: None,
-            connections: Connections::default(),
-        })),
-        Err(why) => Err(ProbeError::BadAddress(format!("--watch pgbouncer://…: {why}; expected {EXAMPLE}"))),
-    }
+/// Makes the collector for `pgbouncer://…`.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    let address = parse(rest).map_err(|why| format!("{why}; expected {EXAMPLE}"))?;
+    let source = format!("pgbouncer://{}:{}", address.host, address.port);
+    Ok(Box::new(PgBouncer { source, address, link: Link::default() }))
 }
 
-fn parse(address: &str) -> Result<Address, String> {
-    let rest = address.strip_prefix("pgbouncer://").ok_or("it does not begin with pgbouncer://")?;
+fn parse(rest: &str) -> Result<Address, String> {
+    let rest = rest.strip_prefix("//").ok_or("it does not begin with pgbouncer://")?;
     let mut address = address::read(rest, PORT)?;
     CONSOLE.clone_into(&mut address.database);
     Ok(address)
 }
 
 impl PgBouncer {
-    /// Takes out the connection, and makes a new one after a loss; [`finish`](Self::finish) puts it
-    /// back.
-    fn connected(&mut self) -> Result<Connection, Failure> {
-        if let Some(console) = self.console.take() {
-            return Ok(console);
-        }
-        self.connections.attempt(|| Connection::open(&self.address, &self.connections))
-    }
-
-    /// Runs `read` on the console.
+    /// Runs `read` on the console, after a loss over a new connection.
     fn with_console<T>(
         &mut self,
         read: impl FnOnce(&mut Connection, &str) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let mut console = self.connected()?;
+        let connections = &self.link.connections;
+        let mut console = match self.link.server.take() {
+            Some(console) => console,
+            None => connections.attempt(|| Connection::open(&self.address, connections))?,
+        };
         let result = read(&mut console, &self.source);
         match &result {
-            Err(failure) if !matches!(failure, Failure::Server(..)) => self.connections.lost(failure.to_string()),
+            Err(failure) if !matches!(failure, Failure::Server(..)) => connections.lost(failure.to_string()),
             _ => {
-                self.connections.served();
-                self.console = Some(console);
+                connections.served();
+                self.link.server = Some(console);
             }
         }
         result
     }
 
     fn unusable(&self, failure: &Failure) -> ProbeError {
-        let (source_name, user) = (self.source.clone(), &self.address.user);
+        let user = &self.address.user;
         let words = failure.to_string();
         if words.contains("not allowed") {
             let why = format!(
                 "its console admits no user {user}: add stats_users = {user} to the section [pgbouncer] of pgbouncer.ini, then reload PgBouncer"
             );
-            return ProbeError::Denied { source_name, why };
+            return ProbeError::denied(&self.source, why);
         }
         // The SQLSTATE is that of a protocol error in some versions.
         if REFUSALS.iter().any(|said| words.contains(said)) {
             let given = if self.address.password.reveal().is_empty() { "not given" } else { "given" };
-            return ProbeError::Denied { source_name, why: format!("{words} (user {user}, password {given})") };
+            return ProbeError::denied(&self.source, format!("{words} (user {user}, password {given})"));
         }
-        ProbeError::Unreachable { source_name, why: format!("{words}; is PgBouncer running, and is this its port?") }
+        ProbeError::unreachable(&self.source, format!("{words}; is PgBouncer running, and is this its port?"))
     }
 }
 
@@ -201,87 +179,41 @@ fn show(console: &mut Connection, what: &str) -> Result<Rows, Failure> {
     console.rows(format!("SHOW {what}"), false, &[])
 }
 
-/// Rows of an answer whose columns are found by name.
-struct Table<'r> {
-    rows: &'r Rows,
-    order: Vec<usize>,
-}
-
-impl<'r> Table<'r> {
-    /// Every row but the console's own, whose database is in the column `database`.
-    fn new(rows: &'r Rows, database: &str) -> Self {
-        let mut table = Self { rows, order: (0..rows.rows.len()).collect() };
-        let is_own = |row: &usize| table.text(*row, database) == Some(CONSOLE);
-        table.order = table.order.iter().copied().filter(|row| !is_own(row)).collect();
-        table
-    }
-
-    fn text(&self, row: usize, column: &str) -> Option<&'r str> {
-        let index = self.rows.columns.iter().position(|name| name == column)?;
-        self.rows.rows.get(row)?.text(index)
-    }
-
-    fn number(&self, row: usize, column: &str) -> Option<f64> {
-        self.text(row, column)?.parse().ok().filter(|value: &f64| value.is_finite())
-    }
-
-    fn label(&self, row: usize, column: &str) -> String {
-        self.text(row, column).unwrap_or_default().chars().take(NAME_CHARACTERS_MAX).collect()
-    }
-
-    /// Puts those of `columns` that this version has.
-    fn put(&self, out: &mut Out, row: usize, labels: &Labels, columns: &[(&str, Metric)], unit: f64) {
-        for (column, metric) in columns {
-            if let Some(value) = self.number(row, column) {
-                out.put(metric, labels.clone(), value * unit);
-            }
-        }
-    }
+/// Every row but the console's own, whose database is in the column `database`.
+fn foreign<'r>(rows: impl IntoIterator<Item = NamedRow<'r>>, database: &str) -> impl Iterator<Item = NamedRow<'r>> {
+    rows.into_iter().filter(move |row| row.text(database) != Some(CONSOLE)).take(ROWS_MAX)
 }
 
 fn put_pools(rows: &Rows, out: &mut Out) {
-    let mut table = Table::new(rows, "database");
-    let waiting = |row: usize| table.number(row, "cl_waiting").unwrap_or(0.0);
-    let mut order = table.order.clone();
-    order.sort_by(|a, b| waiting(*b).total_cmp(&waiting(*a)));
-    order.truncate(ROWS_MAX);
-    table.order = order;
-    for &row in &table.order {
-        let labels = Labels::new(["database", "user"].map(|name| (name, table.label(row, name))));
-        table.put(out, row, &labels, POOLS, 1.0);
-        if let Some(seconds) = table.number(row, "maxwait") {
-            let us = table.number(row, "maxwait_us").unwrap_or(0.0);
-            out.put(metrics::pgbouncer::LONGEST_WAIT, labels, seconds + us / 1e6);
-        }
+    for row in foreign(rows.named_by("cl_waiting"), "database") {
+        let labels = Labels::new(["database", "user"].map(|name| (name, row.name(name))));
+        row.put(out, &labels, POOLS);
+        let longest = row.number("maxwait").map(|seconds| seconds + row.number("maxwait_us").unwrap_or(0.0) / 1e6);
+        out.put_known(&labels, [(metric::LONGEST_WAIT, longest)]);
     }
 }
 
 fn put_stats(rows: &Rows, out: &mut Out) {
-    let table = Table::new(rows, "database");
-    for &row in table.order.iter().take(ROWS_MAX) {
-        let labels = Labels::new([("database", table.label(row, "database"))]);
-        table.put(out, row, &labels, COUNTS, 1.0);
-        table.put(out, row, &labels, TIMES, 1e-6);
+    for row in foreign(rows.named(), "database") {
+        row.put(out, &Labels::new([("database", row.name("database"))]), STATS);
     }
 }
 
 fn put_databases(rows: &Rows, out: &mut Out) {
-    let table = Table::new(rows, "name");
-    for &row in table.order.iter().take(ROWS_MAX) {
-        table.put(out, row, &Labels::new([("database", table.label(row, "name"))]), DATABASES, 1.0);
+    for row in foreign(rows.named(), "name") {
+        row.put(out, &Labels::new([("database", row.name("name"))]), DATABASES);
     }
 }
 
 fn settings_from(rows: &Rows) -> Vec<(String, String)> {
-    let table = Table::new(rows, "key");
-    let known = table.order.iter().filter_map(|&row| Some((table.text(row, "key")?, table.text(row, "value")?)));
+    let known = rows.named().filter_map(|row| Some((row.text("key")?, row.text("value")?)));
     known.filter(|(name, _)| SETTINGS.contains(name)).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::postgres::connection::Row;
+    use crate::table::Row;
 
     fn rows(columns: &str, values: &[&str]) -> Rows {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -308,14 +240,14 @@ mod tests {
         put_stats(&rows("database total_wait_time total_server_assignment_count", &["mart 2500000 8"]), &mut out);
         let shop = [("database", "shop"), ("user", "me")];
         let mart = [("database", "mart"), ("user", "me")];
-        assert_eq!(value(&batch, metrics::pgbouncer::WAITING_CLIENTS, &shop), Some(5.0));
-        assert_eq!(value(&batch, metrics::pgbouncer::LONGEST_WAIT, &shop), Some(7.0));
-        assert_eq!(value(&batch, metrics::pgbouncer::WAITING_CLIENTS, &mart), Some(4.0));
-        assert_eq!(value(&batch, metrics::pgbouncer::LONGEST_WAIT, &mart), Some(1.25));
-        assert_eq!(value(&batch, metrics::pgbouncer::IDLE_SERVERS, &mart), None, "a column that is missing is no 0");
-        assert_eq!(value(&batch, metrics::pgbouncer::WAIT_TIME, &[]), Some(2.5));
-        assert_eq!(value(&batch, metrics::pgbouncer::SERVER_ASSIGNMENTS, &[]), Some(8.0));
-        assert_eq!(value(&batch, metrics::pgbouncer::ACTIVE_CLIENTS, &[("database", "pgbouncer")]), None);
+        assert_eq!(value(&batch, metric::WAITING_CLIENTS, &shop), Some(5.0));
+        assert_eq!(value(&batch, metric::LONGEST_WAIT, &shop), Some(7.0));
+        assert_eq!(value(&batch, metric::WAITING_CLIENTS, &mart), Some(4.0));
+        assert_eq!(value(&batch, metric::LONGEST_WAIT, &mart), Some(1.25));
+        assert_eq!(value(&batch, metric::IDLE_SERVERS, &mart), None, "a column that is missing is no 0");
+        assert_eq!(value(&batch, metric::WAIT_TIME, &[]), Some(2.5));
+        assert_eq!(value(&batch, metric::SERVER_ASSIGNMENTS, &[]), Some(8.0));
+        assert_eq!(value(&batch, metric::ACTIVE_CLIENTS, &[("database", "pgbouncer")]), None);
     }
 
     #[test]
@@ -325,15 +257,15 @@ mod tests {
         let mut batch = Batch::default();
         put_pools(&rows("database user cl_waiting", &lines), &mut Out::new(&mut batch, "pgbouncer://x"));
         assert_eq!(batch.samples.len(), ROWS_MAX);
-        assert_eq!(value(&batch, metrics::pgbouncer::WAITING_CLIENTS, &[("database", "d1999")]), Some(1.0));
+        assert_eq!(value(&batch, metric::WAITING_CLIENTS, &[("database", "d1999")]), Some(1.0));
     }
 
     #[test]
     fn addresses_and_settings() {
-        let short = parse("pgbouncer://me:canary@h").unwrap();
+        let short = parse("//me:canary@h").unwrap();
         assert_eq!((short.port, short.database.as_str()), (6432, "pgbouncer"));
         for bad in ["pgbouncer:", "pgbouncer://:canary@h", "pgbouncer://me:canary@h:0", "pgbouncer://me:canary@h?x=1"] {
-            let error = make(bad, &Options::default()).err().unwrap().to_string();
+            let error = crate::watch::collector(bad, &Options::default()).err().unwrap().to_string();
             assert!(error.contains("pgbouncer://USER") && !error.contains("canary"), "{error}");
         }
         let found = settings_from(&rows("key value default", &["pool_mode session session", "auth_query SELECT x"]));

@@ -8,20 +8,16 @@
 
 mod fastcgi;
 
-use std::io::{ErrorKind, Write as _};
-use std::time::{Duration, Instant};
-
-use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
+use holdup_recording::metrics::php_fpm as metric;
+use holdup_recording::{Batch, Labels};
 use serde::Deserialize;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{self, Endpoint};
 use crate::options::Options;
+use crate::page::{self as status_page, PageError, StatusPage, TIMEOUT};
 use crate::prometheus::address::Address as Url;
-use crate::reading::{Out, tell};
-use crate::{Collector, ProbeError, ReadError, http};
-
-/// Time limit of one request.
-const TIMEOUT: Duration = Duration::from_secs(2);
+use crate::reading::Out;
+use crate::{Collector, http};
 
 /// Largest answer accepted.
 const BODY_BYTES_MAX: u64 = 1 << 20;
@@ -35,18 +31,10 @@ const EXAMPLE: &str = "php-fpm:127.0.0.1:9000?status=/status, php-fpm:unix:/run/
 const OF_ITS_OWN: &str = "when all children are busy, the status page waits with the other requests: pm.status_listen (PHP 8) gives \
     it a separate socket; watch that one";
 
-/// How to reach the status page.
-enum Transport {
+/// A pool, and how to reach its status page.
+enum PhpFpm {
     FastCgi { endpoint: Endpoint, path: String },
     Http { agent: ureq::Agent, url: Url },
-}
-
-/// A pool as a source.
-struct PhpFpm {
-    source: String,
-    way: Transport,
-    /// Names and values from the last answer.
-    settings: Vec<(&'static str, String)>,
 }
 
 /// The status page as JSON.
@@ -77,19 +65,14 @@ struct Status {
     slow: Option<f64>,
 }
 
-/// Makes the collector for `php-fpm:…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the rest has none of the three forms.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    match PhpFpm::new(address.strip_prefix("php-fpm:").unwrap_or_default()) {
-        Ok(pool) => Ok(Box::new(pool)),
-        Err(why) => Err(ProbeError::BadAddress(format!("--watch php-fpm:…: {why}"))),
-    }
+/// Makes the collector for `php-fpm:…`, which has one of three forms.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    PhpFpm::new(rest).map(|(source, pool)| status_page::collector(source, pool))
 }
 
 impl PhpFpm {
-    fn new(address: &str) -> Result<Self, String> {
+    /// The source's name, and the pool.
+    fn new(address: &str) -> Result<(String, Self), String> {
         if address.starts_with("http://") || address.starts_with("https://") {
             let mut url = Url::parse(address, "/status").map_err(|_| format!("expected {EXAMPLE}"))?;
             let query = url.url.split_once('?').map(|(_, query)| query.to_owned());
@@ -98,11 +81,7 @@ impl PhpFpm {
             }
             let place = url.place.split_once("://").map_or(url.place.as_str(), |(_, rest)| rest);
             let source = format!("php-fpm:{place}");
-            return Ok(Self {
-                source,
-                way: Transport::Http { agent: http::agent(TIMEOUT, "application/json"), url },
-                settings: Vec::new(),
-            });
+            return Ok((source, Self::Http { agent: http::agent(TIMEOUT, "application/json"), url }));
         }
         let (place, query) = address.split_once('?').map_or((address, None), |(place, query)| (place, Some(query)));
         let endpoint = Endpoint::parse(place).ok_or_else(|| format!("expected {EXAMPLE}"))?;
@@ -115,47 +94,7 @@ impl PhpFpm {
         if !path.starts_with('/') || path.len() > 1_000 || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(format!("the status page's path must begin with a slash; expected {EXAMPLE}"));
         }
-        let (source, path) = (format!("php-fpm:{endpoint}"), path.to_owned());
-        Ok(Self { source, way: Transport::FastCgi { endpoint, path }, settings: Vec::new() })
-    }
-
-    fn ask(&self) -> Result<Status, String> {
-        match &self.way {
-            Transport::FastCgi { endpoint, path } => {
-                let answer = endpoint.connect(TIMEOUT).and_then(|mut line| {
-                    line.write_all(&fastcgi::request(path, "json"))?;
-                    line.rest(BODY_BYTES_MAX)
-                });
-                let bytes = answer.map_err(|error| match error.kind() {
-                    ErrorKind::PermissionDenied => {
-                        "permission denied on its socket: run holdup as the pool's listen.owner or as root".to_owned()
-                    }
-                    ErrorKind::NotFound => "the socket does not exist: is PHP-FPM running?".to_owned(),
-                    ErrorKind::TimedOut => format!("no answer within the time limit; {OF_ITS_OWN}"),
-                    _ => error.to_string(),
-                })?;
-                if bytes.is_empty() {
-                    return Err(
-                        "it closes without an answer: does listen.allowed_clients include this address?".to_owned()
-                    );
-                }
-                let output =
-                    fastcgi::output(&bytes).ok_or_else(|| format!("its answer is not FastCGI; expected {EXAMPLE}"))?;
-                page(&output, path)
-            }
-            Transport::Http { agent, url } => {
-                let answer = http::get(agent, &url.url, url.authorization.as_deref(), BODY_BYTES_MAX)?;
-                match answer.status {
-                    200 => read(&answer.body),
-                    401 | 403 => Err(format!(
-                        "it answers with status {}: allow this address in the web server, or use http://USER:PASSWORD@…",
-                        answer.status
-                    )),
-                    502..=504 => Err(format!("it answers with status {}; {OF_ITS_OWN}", answer.status)),
-                    status => Err(format!("it answers with status {status}; expected {EXAMPLE}")),
-                }
-            }
-        }
+        Ok((format!("php-fpm:{endpoint}"), Self::FastCgi { endpoint, path: path.to_owned() }))
     }
 }
 
@@ -176,8 +115,7 @@ fn page(output: &[u8], path: &str) -> Result<Status, String> {
 
 fn read(body: &[u8]) -> Result<Status, String> {
     serde_json::from_slice(body).map_err(|_| {
-        let is_html = body.trim_ascii_start().first() == Some(&b'<');
-        let what = if is_html { "HTML" } else { "something else" };
+        let what = http::kind(body);
         format!("it answers with {what}, not with PHP-FPM's status page as JSON; expected {EXAMPLE}")
     })
 }
@@ -188,66 +126,69 @@ fn read(body: &[u8]) -> Result<Status, String> {
 /// If it is not FastCGI or not a status page.
 pub fn samples(answer: &[u8], batch: &mut Batch) -> Result<(), String> {
     let output = fastcgi::output(answer).ok_or("no FastCGI")?;
-    put(&page(&output, "/status")?, &mut Out::new(batch, "php-fpm:"));
+    PhpFpm::put(&page(&output, "/status")?, &mut Out::new(batch, "php-fpm:"));
     Ok(())
 }
 
-fn put(status: &Status, out: &mut Out) {
-    let pool: String = status.pool.chars().take(NAME_CHARACTERS_MAX).collect();
-    let pool = Labels::new([("pool", pool)]);
-    for (metric, value) in [
-        (metrics::php_fpm::ACTIVE_PROCESSES, Some(status.active)),
-        (metrics::php_fpm::IDLE_PROCESSES, Some(status.idle)),
-        (metrics::php_fpm::TOTAL_PROCESSES, Some(status.total)),
-        (metrics::php_fpm::MAX_ACTIVE_PROCESSES, status.active_max),
-        (metrics::php_fpm::LISTEN_QUEUE, Some(status.queue)),
-        // Unix sockets have no known limit: it is reported as 0.
-        (metrics::php_fpm::LISTEN_QUEUE_LIMIT, status.queue_limit.filter(|limit| *limit > 0.0)),
-        (metrics::php_fpm::MAX_LISTEN_QUEUE, status.queue_max),
-        (metrics::php_fpm::MAX_CHILDREN_REACHED, status.reached),
-        (metrics::php_fpm::ACCEPTED_CONNECTIONS, Some(status.accepted)),
-        (metrics::php_fpm::SLOW_REQUESTS, status.slow),
-    ] {
-        if let Some(value) = value {
-            out.put(metric, pool.clone(), value);
+impl StatusPage for PhpFpm {
+    type Figures = Status;
+
+    fn ask(&self) -> Result<Status, PageError> {
+        Ok(match self {
+            Self::FastCgi { endpoint, path } => {
+                let answer = endpoint.ask(&fastcgi::request(path, "json"), BODY_BYTES_MAX);
+                let bytes = answer.map_err(|error| {
+                    let (denied, absent) = ("run holdup as the pool's listen.owner or as root", "is PHP-FPM running?");
+                    endpoint::why(&error, denied, absent, || format!("no answer within the time limit; {OF_ITS_OWN}"))
+                })?;
+                if bytes.is_empty() {
+                    return Err("it closes without an answer: does listen.allowed_clients include this address?"
+                        .to_owned()
+                        .into());
+                }
+                let output =
+                    fastcgi::output(&bytes).ok_or_else(|| format!("its answer is not FastCGI; expected {EXAMPLE}"))?;
+                page(&output, path)
+            }
+            Self::Http { agent, url } => {
+                let answer = http::get(agent, &url.url, url.authorization.as_deref(), BODY_BYTES_MAX)?;
+                match answer.status {
+                    200 => read(&answer.body),
+                    status @ (401 | 403) => Err(format!(
+                        "it answers with status {status}: allow this address in the web server, or use http://USER:PASSWORD@…"
+                    )),
+                    status @ 502..=504 => Err(format!("it answers with status {status}; {OF_ITS_OWN}")),
+                    status => Err(format!("it answers with status {status}; expected {EXAMPLE}")),
+                }
+            }
+        }?)
+    }
+
+    fn put(status: &Status, out: &mut Out) {
+        let pool: String = status.pool.chars().take(NAME_CHARACTERS_MAX).collect();
+        let values = [
+            (metric::ACTIVE_PROCESSES, Some(status.active)),
+            (metric::IDLE_PROCESSES, Some(status.idle)),
+            (metric::TOTAL_PROCESSES, Some(status.total)),
+            (metric::MAX_ACTIVE_PROCESSES, status.active_max),
+            (metric::LISTEN_QUEUE, Some(status.queue)),
+            // Unix sockets have no known limit: it is reported as 0.
+            (metric::LISTEN_QUEUE_LIMIT, status.queue_limit.filter(|limit| *limit > 0.0)),
+            (metric::MAX_LISTEN_QUEUE, status.queue_max),
+            (metric::MAX_CHILDREN_REACHED, status.reached),
+            (metric::ACCEPTED_CONNECTIONS, Some(status.accepted)),
+            (metric::SLOW_REQUESTS, status.slow),
+        ];
+        out.put_known(&Labels::new([("pool", pool)]), values);
+    }
+
+    /// As far as they are certain: only a static pool always has all its children.
+    fn settings(status: &Status) -> Vec<(&'static str, String)> {
+        let mut settings = vec![("pm", status.manager.clone())];
+        if status.manager == "static" {
+            settings.push(("pm.max_children", status.total.to_string()));
         }
-    }
-}
-
-/// Its settings as far as they are certain: only a static pool always has all its children.
-fn settings_from(status: &Status) -> Vec<(&'static str, String)> {
-    let mut settings = vec![("pm", status.manager.clone())];
-    if status.manager == "static" {
-        settings.push(("pm.max_children", status.total.to_string()));
-    }
-    settings
-}
-
-impl Collector for PhpFpm {
-    fn source(&self) -> String {
-        self.source.clone()
-    }
-
-    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let status = self.ask().map_err(|why| ProbeError::Unreachable { source_name: self.source.clone(), why })?;
-        self.settings = settings_from(&status);
-        Ok(Coverage::with_parts(&self.source, Vec::new()))
-    }
-
-    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        // From the last answer: a full pool may be too busy to answer again.
-        tell(batch, &self.source, self.settings.iter().cloned());
-        Ok(())
-    }
-
-    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let mut out = Out::new(batch, &self.source);
-        let (begun_at, begun) = (clock::now_ns(), Instant::now());
-        let status = self.ask().map_err(ReadError)?;
-        out.set_window(begun_at, begun.elapsed().as_nanos() as i64);
-        put(&status, &mut out);
-        self.settings = settings_from(&status);
-        Ok(())
+        settings
     }
 }
 
@@ -262,10 +203,10 @@ mod tests {
     #[test]
     fn a_pool_that_grows() {
         let (mut batch, status) = (Batch::default(), read(OLD.as_bytes()).unwrap());
-        put(&status, &mut Out::new(&mut batch, "php-fpm:x"));
+        PhpFpm::put(&status, &mut Out::new(&mut batch, "php-fpm:x"));
         assert_eq!(batch.samples.len(), 9, "the limit of a Unix socket's queue is not told");
         assert!(batch.samples.iter().all(|s| s.labels.get("pool") == Some("www")));
-        assert_eq!(settings_from(&status), [("pm", "dynamic".to_owned())]);
+        assert_eq!(PhpFpm::settings(&status), [("pm", "dynamic".to_owned())]);
     }
 
     #[test]
@@ -282,12 +223,12 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let of = |address: &str| PhpFpm::new(address).map(|it| it.source);
+        let of = |address: &str| PhpFpm::new(address).map(|(source, _)| source);
         assert_eq!(of("127.0.0.1:9000").as_deref(), Ok("php-fpm:127.0.0.1:9000"));
         assert_eq!(of("unix:/run/php.sock?status=/s").as_deref(), Ok("php-fpm:unix:/run/php.sock"));
-        let through = PhpFpm::new("http://me:s3cret@h/status?full").unwrap();
-        assert_eq!(through.source, "php-fpm:h/status");
-        assert!(matches!(&through.way, Transport::Http { url, .. } if url.url == "http://h/status?full&json"));
+        let (source, through) = PhpFpm::new("http://me:s3cret@h/status?full").unwrap();
+        assert_eq!(source, "php-fpm:h/status");
+        assert!(matches!(&through, PhpFpm::Http { url, .. } if url.url == "http://h/status?full&json"));
         for bad in
             ["", "9000", "unix:php.sock", "127.0.0.1:9000?status=s", "127.0.0.1:9000?path=/s", "http://u:s3cret@/"]
         {

@@ -1,5 +1,5 @@
 //! Statement plans in one vocabulary for all servers: from a server's output to the tree and the
-//! row. [`allowed`] decides which statements may be explained, [`pace`] how often. Values of
+//! row. [`allowed`] decides which statements may be explained, [`pace`] how often, [`requests`] asks. Values of
 //! statements pass through memory and never appear in the output.
 
 pub(crate) mod allowed;
@@ -10,6 +10,7 @@ pub(crate) mod names;
 pub(crate) mod pace;
 mod pieces;
 pub(crate) mod postgresql;
+pub(crate) mod requests;
 #[cfg(feature = "postgresql")]
 pub(crate) mod text;
 

@@ -10,17 +10,18 @@ mod address;
 mod check;
 
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
+use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 
 use self::address::Address;
 use self::check::{Check, ProbeFailure, Reason};
+use crate::coverage::{Line as _, complete};
 use crate::options::Options;
-use crate::own_thread::OwnThread;
-use crate::reading::{Out, tell, thread_cpu_time};
+use crate::own_thread::{OwnThread, lock};
+use crate::reading::{Out, event, tell, thread_cpu_time};
 use crate::{Collector, ProbeError, ReadError};
 
 /// Time limit of the probe before the recording, whatever the configured timeout.
@@ -62,13 +63,9 @@ struct Answer {
     result: Result<(), ProbeFailure>,
 }
 
-/// Makes the collector for `probe:URL`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the URL or an option is not understood.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let address = Address::parse(address.strip_prefix("probe:").unwrap_or(address))
-        .map_err(|why| ProbeError::BadAddress(format!("--watch probe:…: {why}")))?;
+/// Makes the collector for `probe:URL`.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    let address = Address::parse(rest)?;
     let source = format!("probe:{}", address.shown);
     Ok(Box::new(Probe { source, address, prober: None, failing: None, cpu: Duration::ZERO }))
 }
@@ -89,13 +86,7 @@ impl Probe {
     /// The event for `answer`: a failure, or the first success after failures.
     fn event(&mut self, answer: &Answer) -> Option<Event> {
         let ended_at = answer.begun_at + answer.length.as_nanos() as i64;
-        let event = |kind: &str, text: String, labels: Labels| Event {
-            observed_at: ended_at,
-            source: self.source.clone(),
-            kind: kind.to_owned(),
-            text,
-            labels,
-        };
+        let event = |kind, text: String, labels| event(&self.source, ended_at, kind, text, labels);
         match &answer.result {
             Ok(()) => {
                 let (in_a_row, since) = self.failing.take()?;
@@ -136,7 +127,7 @@ fn ask(check: &Check, every: Duration, delay: Duration, seen: &Mutex<ProbeAnswer
         let (begun_at, begun) = (clock::now_ns(), Instant::now());
         let result = check.once();
         let length = begun.elapsed();
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(seen);
         if seen.answers.len() < ANSWERS_MAX {
             seen.answers.push(Answer { begun_at, length, result });
         } else {
@@ -167,14 +158,10 @@ impl Collector for Probe {
         };
         // A timeout shorter than configured is not a failure.
         let failed = failed.filter(|it| it.reason != Reason::Timeout || timeout == self.address.timeout);
-        Ok(vec![Coverage {
-            source: self.source(),
-            state: if failed.is_some() { CoverageState::Partial } else { CoverageState::Complete },
-            why: failed.map(|failed| format!("the probe failed before the recording began: {}", failed.text)),
-            enable: None,
-            cpu_ratio: None,
-            reads_total: 0,
-            gaps_total: 0,
+        let own = complete(&self.source);
+        Ok(vec![match failed {
+            Some(failed) => own.partial(format!("the probe failed before the recording began: {}", failed.text)),
+            None => own,
         }])
     }
 
@@ -196,7 +183,7 @@ impl Collector for Probe {
             self.prober = Some(self.start().map_err(|e| ReadError(format!("cannot start the probe's thread: {e}")))?);
         }
         let Some(prober) = &self.prober else { return Ok(()) };
-        let mut seen = prober.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&prober.seen);
         let (answers, left_out) = (std::mem::take(&mut seen.answers), std::mem::take(&mut seen.left_out));
         self.cpu = seen.cpu.unwrap_or_default();
         drop(seen);

@@ -13,6 +13,7 @@ pub(crate) mod driver_statistics;
 pub mod keyed;
 pub(crate) mod memory;
 pub mod mountinfo;
+mod netlink;
 pub(crate) mod open_files;
 pub mod permissions;
 pub(crate) mod qdiscs;

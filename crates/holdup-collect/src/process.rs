@@ -12,9 +12,9 @@ mod tasks;
 use std::collections::HashMap;
 
 use holdup_recording::metrics::Metric;
-use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
+use holdup_recording::{Batch, Coverage, Labels, metrics};
 
+use crate::coverage::{Line as _, part};
 use crate::host::cgroup::Cgroup;
 use crate::host::mounts;
 use crate::options::Options;
@@ -175,17 +175,11 @@ impl Process {
     }
 }
 
-/// Makes the collector for `pid:N`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If N is not a process number.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    match address.strip_prefix("pid:").and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0) {
-        Some(pid) => Ok(Box::new(Process::new(Proc::system(), pid))),
-        None => Err(ProbeError::BadAddress(format!(
-            "--watch {address}: after `pid:` comes a process number, e.g. pid:4711 (pgrep -f NAME finds it)"
-        ))),
-    }
+/// Makes the collector for `pid:N`.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    let pid = rest.parse().ok().filter(|pid| *pid > 0);
+    let pid = pid.ok_or("after `pid:` comes a process number, e.g. pid:4711 (pgrep -f NAME finds it)")?;
+    Ok(Box::new(Process::new(Proc::system(), pid)))
 }
 
 impl Process {
@@ -215,21 +209,13 @@ impl Collector for Process {
         let mut batch = Batch::default();
         let source = self.source.clone();
         if let Err(error) = self.usage(&mut Out::new(&mut batch, &source)) {
-            return Err(ProbeError::Unreachable { source_name: source, why: self.unreachable(&error) });
+            return Err(ProbeError::unreachable(source, self.unreachable(&error)));
         }
         let ptrace = "run holdup as the process' user or as root, or give it CAP_SYS_PTRACE: \
              setcap cap_sys_ptrace+ep \"$(command -v holdup)\"; a container with --cap-add SYS_PTRACE";
         let mut parts = Vec::new();
         let mut missing = |name: &str, why: String, enable: &str| {
-            parts.push(Coverage {
-                source: format!("{source} {name}"),
-                state: CoverageState::Absent,
-                why: Some(why),
-                enable: Some(enable.to_owned()),
-                cpu_ratio: None,
-                reads_total: 0,
-                gaps_total: 0,
-            });
+            parts.push(part(&source, name).absent(why).enable(enable));
         };
         if let Err(error) = self.io(&mut Out::new(&mut batch, &source)) {
             self.readable.io = false;
@@ -297,13 +283,9 @@ impl Collector for Process {
         if let Err(error) = self.usage(&mut out) {
             if self.has_ended() && !self.gone {
                 self.gone = true;
-                out.batch.events.push(Event {
-                    observed_at: clock::now_ns(),
-                    source: source.clone(),
-                    kind: "process_gone".to_owned(),
-                    text: format!("process {} has ended", self.target.pid),
-                    labels: Labels::new([("pid", self.target.pid.to_string())]),
-                });
+                let pid = self.target.pid;
+                let labels = Labels::new([("pid", pid.to_string())]);
+                out.say("process_gone", format!("process {pid} has ended"), labels);
             }
             return Err(error);
         }
@@ -321,7 +303,6 @@ impl Collector for Process {
         if self.readable.cgroup {
             errors.extend(self.cgroup.sample(&self.target.proc, &mut out).err());
         }
-        let errors: Vec<String> = errors.into_iter().map(|error| error.0).collect();
-        if errors.is_empty() { Ok(()) } else { Err(ReadError(errors.join("; "))) }
+        ReadError::all(errors.into_iter().map(|error| error.0).collect())
     }
 }

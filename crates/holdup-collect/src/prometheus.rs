@@ -7,19 +7,17 @@ pub mod address;
 mod cloudwatch;
 pub mod text;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use holdup_recording::rows::Sample;
-use holdup_recording::{Batch, Coverage, CoverageState, clock};
+use holdup_recording::{Batch, Coverage};
 
+use crate::coverage::{Line as _, complete};
 use crate::options::Options;
+use crate::page::TIMEOUT;
+use crate::reading::{Out, OwnName};
 use crate::{Collector, ProbeError, ReadError, http};
 use address::Address;
 use cloudwatch::{CloudWatch, SeriesClass};
-
-/// Time limit of one scrape, including connecting and reading: a server that trickles bytes must
-/// not block holdup.
-const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Largest answer accepted.
 const BODY_BYTES_MAX: u64 = 16 << 20;
@@ -39,10 +37,8 @@ pub struct Prometheus {
     cloudwatch: CloudWatch,
 }
 
-/// An answer, and when it was requested.
+/// An answer.
 struct Answer {
-    begun_at: i64,
-    window_ns: i64,
     scrape: text::Scrape,
     openmetrics: bool,
 }
@@ -63,24 +59,15 @@ impl Prometheus {
     }
 
     fn ask(&self) -> Result<Answer, String> {
-        let (begun_at, begun) = (clock::now_ns(), Instant::now());
         let (body, content_type) = get(&self.agent, &self.address, BODY_BYTES_MAX)?;
-        let window_ns = begun.elapsed().as_nanos() as i64;
         let openmetrics = content_type.starts_with("application/openmetrics-text");
-        Ok(Answer { begun_at, window_ns, scrape: text::parse(&body), openmetrics })
+        Ok(Answer { scrape: text::parse(&body), openmetrics })
     }
 }
 
-/// Makes the collector for `prometheus:URL`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the rest is not an http or https URL.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let url = address.strip_prefix("prometheus:").unwrap_or(address);
-    match Prometheus::new(url) {
-        Ok(prometheus) => Ok(Box::new(prometheus)),
-        Err(why) => Err(ProbeError::BadAddress(format!("--watch prometheus:…: {why}"))),
-    }
+/// Makes the collector for `prometheus:URL`.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    Ok(Box::new(Prometheus::new(rest)?))
 }
 
 impl Collector for Prometheus {
@@ -89,7 +76,7 @@ impl Collector for Prometheus {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let unreachable = |why: String| ProbeError::Unreachable { source_name: self.source(), why };
+        let unreachable = |why: String| ProbeError::unreachable(self.source(), why);
         let answer = self.ask().map_err(unreachable)?;
         if answer.scrape.series.is_empty() {
             let why = match answer.scrape.first_bad {
@@ -98,56 +85,33 @@ impl Collector for Prometheus {
             };
             return Err(unreachable(why));
         }
-        let left_out = answer.scrape.left_out;
+        let (left_out, most) = (answer.scrape.left_out, text::SERIES_MAX);
         self.said_too_many = left_out > 0;
-        Ok(vec![Coverage {
-            source: self.source(),
-            state: if left_out > 0 { CoverageState::Partial } else { CoverageState::Complete },
-            why: (left_out > 0).then(|| {
-                format!(
-                    "{} series; holdup leaves out the {left_out} after the first {}",
-                    left_out + text::SERIES_MAX,
-                    text::SERIES_MAX
-                )
-            }),
-            enable: (left_out > 0)
-                .then(|| "have the server export fewer series, or ask for a part (?name[]=…) if it can".to_owned()),
-            cpu_ratio: None,
-            reads_total: 0,
-            gaps_total: 0,
-        }])
-    }
-
-    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
-        // An endpoint has no settings; a server's `*_info` metrics are samples.
-        Ok(())
+        let own = complete(self.source());
+        if left_out == 0 {
+            return Ok(vec![own]);
+        }
+        let why = format!("{} series; holdup leaves out the {left_out} after the first {most}", left_out + most);
+        let enable = "have the server export fewer series, or ask for a part (?name[]=…) if it can";
+        Ok(vec![own.partial(why).enable(enable)])
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let answer = self.ask().map_err(ReadError)?;
         let source = self.source();
-        let at = answer.begun_at + answer.window_ns / 2;
+        let mut out = Out::new(batch, &source);
+        let answer = out.read(|| self.ask()).map_err(ReadError)?;
+        let at = out.at();
         for series in answer.scrape.series {
-            let (source, window_ns) = (source.clone(), answer.window_ns);
-            batch.samples.push(match self.cloudwatch.classify(&series, at) {
-                SeriesClass::Repeated => continue,
-                SeriesClass::New(figure) => Sample {
-                    observed_at: figure.at.unwrap_or(at),
-                    window_ns,
-                    source,
-                    metric: figure.metric.name.to_owned(),
-                    labels: figure.labels,
-                    value: figure.value,
-                },
-                SeriesClass::Other => Sample {
-                    observed_at: at,
-                    window_ns,
-                    source,
-                    metric: series.name,
-                    labels: series.labels,
-                    value: series.value,
-                },
-            });
+            match self.cloudwatch.classify(&series, at) {
+                SeriesClass::Repeated => {}
+                SeriesClass::New(figure) => {
+                    out.put(figure.metric, figure.labels, figure.value);
+                    if let (Some(at), Some(sample)) = (figure.at, out.batch.samples.last_mut()) {
+                        sample.observed_at = at;
+                    }
+                }
+                SeriesClass::Other => out.put(OwnName(&series.name), series.labels, series.value),
+            }
         }
         if let Some((line, why)) = answer.scrape.first_bad {
             let more = answer.scrape.bad_lines - 1;
@@ -158,8 +122,8 @@ impl Collector for Prometheus {
             return Err(ReadError("the answer was cut off: OpenMetrics text without `# EOF`".to_owned()));
         }
         if answer.scrape.left_out > 0 && !self.said_too_many {
-            let most = text::SERIES_MAX;
-            return Err(ReadError(format!("{} series after the first {most} were left out", answer.scrape.left_out)));
+            let (left_out, most) = (answer.scrape.left_out, text::SERIES_MAX);
+            return Err(ReadError(format!("{left_out} series after the first {most} were left out")));
         }
         Ok(())
     }

@@ -12,18 +12,18 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use holdup_protocol::database::Dialect;
-use holdup_recording::{Batch, Coverage, CoverageState};
+use holdup_recording::{Batch, Coverage};
 
-use crate::backoff::Backoffs;
-use crate::connections::Connections;
-use crate::database::{Reads, refused_login};
-use crate::line::{Line, Rows};
+use crate::coverage::{self, Line as _};
+use crate::database::{Link, Reads, cannot_connect, refused_login};
+use crate::line::Line;
 use crate::mysql::address::{self, Address};
 use crate::mysql::failure::Failure;
 use crate::mysql::{ask, log_in};
 use crate::options::Options;
 use crate::pace::{Pace, Turn};
 use crate::reading::{Out, tell};
+use crate::table::Rows;
 use crate::{Collector, ProbeError, ReadError};
 
 /// The port of its admin interface.
@@ -68,98 +68,72 @@ struct Has {
 struct ProxySql {
     source: String,
     address: Address,
-    /// None before the first connection and after a loss.
-    line: Option<Line>,
-    connections: Connections,
-    /// Parts that failed lately.
-    backoffs: Backoffs,
+    link: Link<Line>,
     has: Has,
     /// The list of clients is as long as there are clients.
     waiting: Pace,
     digests: Pace,
 }
 
-/// Makes the collector for `proxysql://…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the address is not understood, or if a file or variable that it names does not exist.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    match parse(address) {
-        Ok(address) => Ok(Box::new(ProxySql {
-            source: format!("proxysql://{}:{}", address.host, address.port),
-            address,
-            line: None,
-            connections: Connections::default(),
-            backoffs: Backoffs::default(),
-            has: Has::default(),
-            waiting: Pace::default(),
-            digests: Pace::slow(DIGESTS_EVERY),
-        })),
-        Err(why) => Err(ProbeError::BadAddress(format!("--watch proxysql://…: {why}; expected {EXAMPLE}"))),
-    }
+/// Makes the collector for `proxysql://…`.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    let address = parse(rest).map_err(|why| format!("{why}; expected {EXAMPLE}"))?;
+    Ok(Box::new(ProxySql {
+        source: format!("proxysql://{}:{}", address.host, address.port),
+        address,
+        link: Link::default(),
+        has: Has::default(),
+        waiting: Pace::default(),
+        digests: Pace::slow(DIGESTS_EVERY),
+    }))
 }
 
-fn parse(address: &str) -> Result<Address, String> {
-    let rest = address.strip_prefix("proxysql://").ok_or("it does not begin with proxysql://")?;
-    address::read(rest, PORT)
+fn parse(rest: &str) -> Result<Address, String> {
+    address::read(rest.strip_prefix("//").ok_or("it does not begin with proxysql://")?, PORT)
 }
 
 impl ProxySql {
-    /// Takes out the connection, and makes a new one after a loss; [`finish`](Self::finish) puts it
-    /// back. A new one may be to a ProxySQL of another version.
+    /// Takes out the connection, and makes a new one after a loss. A new one may be to a ProxySQL of
+    /// another version.
     fn connected(&mut self) -> Result<Line, Failure> {
-        if let Some(line) = self.line.take() {
+        if let Some(line) = self.link.server.take() {
             return Ok(line);
         }
-        let (line, has, _) = self.found()?;
+        let (line, (has, _)) = self.found()?;
         self.has = has;
         Ok(line)
     }
 
     /// A new connection, what can be read over it, and an entry for each part that cannot.
-    fn found(&self) -> Result<(Line, Has, Vec<Coverage>), Failure> {
-        let mut line = self
-            .connections
-            .attempt(|| log_in(&self.address, self.address.port, &self.connections).map_err(Failure::from))?;
-        let mut absent = Vec::new();
-        let found = find(&mut line, &self.source, &mut absent);
-        let has = found.inspect_err(|failure| self.connections.lost(failure.to_string()))?;
-        Ok((line, has, absent))
-    }
-
-    fn finish(&mut self, line: Line, reads: Reads) -> Result<(), ReadError> {
-        self.line = self.connections.keep(line, &reads);
-        self.backoffs = reads.backoffs;
-        if reads.failures.is_empty() { Ok(()) } else { Err(ReadError(reads.failures.join("; "))) }
+    fn found(&self) -> Result<(Line, (Has, Vec<Coverage>)), Failure> {
+        let connect = |connections: &_| Ok(log_in(&self.address, self.address.port, connections)?);
+        self.link.find(connect, |line| find(line, &self.source))
     }
 
     fn read_digests(&mut self, line: &mut Line, reads: &mut Reads, batch: &mut Batch) {
         let begun = Instant::now();
         let mut out = Out::new(batch, &self.source);
-        let read = reads.read("statements", || {
-            let answer = ask(line, DIGESTS.sql.to_owned());
-            self.digests.read(&mut Turn::default(), begun, &answer);
-            answer
-        });
+        let read = reads
+            .read("statements", || self.digests.read(&mut Turn::default(), begun, ask(line, DIGESTS.sql.to_owned())));
         if let Some(rows) = read {
             tables::put_digests(&rows, &mut out);
         }
     }
 
     fn unusable(&self, failure: &Failure) -> ProbeError {
-        let (source_name, user) = (self.source.clone(), &self.address.user);
         if let Failure::Login(why) = failure {
-            return ProbeError::Denied { source_name, why: why.clone() };
+            return ProbeError::denied(&self.source, why);
         }
         let words = failure.to_string();
         if words.contains("only connect locally") {
             let why = format!("{words}: give it another account, in admin-stats_credentials");
-            return ProbeError::Denied { source_name, why };
+            return ProbeError::denied(&self.source, why);
         }
         // Its errors of statements have the number of a refused login.
         if failure.is_login() && !words.contains("Admin Error") {
-            let why = refused_login(&words, user, self.address.password.0.is_some(), Dialect::Mysql);
-            return ProbeError::Denied { source_name, why };
+            let is_given = !self.address.password.reveal().is_empty();
+            let why = refused_login(&words, &self.address.user, is_given, Dialect::Mysql);
+            return ProbeError::denied(&self.source, why);
         }
         let hint = match failure {
             Failure::Server(..) => {
@@ -167,32 +141,26 @@ impl ProxySql {
             }
             _ => "is ProxySQL running, and is this the port of its admin interface?",
         };
-        ProbeError::Unreachable { source_name, why: format!("{words}; {hint}") }
+        ProbeError::unreachable(&self.source, format!("{words}; {hint}"))
     }
 }
 
-/// What can be read. The parts that cannot are added to `absent`.
-fn find(line: &mut Line, source: &str, absent: &mut Vec<Coverage>) -> Result<Has, Failure> {
+/// What can be read, and an entry for each part that cannot.
+fn find(line: &mut Line, source: &str) -> Result<(Has, Vec<Coverage>), Failure> {
     for sql in [tables::FIGURES, tables::POOL] {
         ask(line, sql.to_owned())?;
     }
+    let mut absent = Vec::new();
     let mut has = |part: &Part| match ask(line, part.sql.to_owned()) {
         Ok(_) => Ok(true),
         Err(failure @ Failure::Server(..)) => {
-            absent.push(Coverage {
-                source: format!("{source} {}", part.name),
-                state: CoverageState::Absent,
-                why: Some(failure.to_string()),
-                enable: Some(part.enable.to_owned()),
-                cpu_ratio: None,
-                reads_total: 0,
-                gaps_total: 0,
-            });
+            absent.push(coverage::part(source, part.name).absent(failure.to_string()).enable(part.enable));
             Ok(false)
         }
         Err(failure) => Err(failure),
     };
-    Ok(Has { waiting: has(&WAITING)?, limits: has(&LIMITS)?, errors: has(&ERRORS)?, digests: has(&DIGESTS)? })
+    let has = Has { waiting: has(&WAITING)?, limits: has(&LIMITS)?, errors: has(&ERRORS)?, digests: has(&DIGESTS)? };
+    Ok((has, absent))
 }
 
 impl Collector for ProxySql {
@@ -201,14 +169,14 @@ impl Collector for ProxySql {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let (line, has, absent) = self.found().map_err(|failure| self.unusable(&failure))?;
-        (self.line, self.has) = (Some(line), has);
+        let (line, (has, absent)) = self.found().map_err(|failure| self.unusable(&failure))?;
+        (self.link.server, self.has) = (Some(line), has);
         Ok(Coverage::with_parts(&self.source, absent))
     }
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let mut line = self.connected().map_err(|failure| ReadError(format!("settings: {failure}")))?;
-        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
+        let mut reads = self.link.reads();
         // 2.0 knows its version in the settings alone.
         let version = match ask(&mut line, "SELECT @@version".to_owned()) {
             Err(Failure::Server(..)) => None,
@@ -224,12 +192,12 @@ impl Collector for ProxySql {
         if self.has.digests {
             self.read_digests(&mut line, &mut reads, batch);
         }
-        self.finish(line, reads)
+        self.link.finish(line, reads)
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let mut line = self.connected().map_err(|failure| ReadError(format!("cannot connect: {failure}")))?;
-        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
+        let mut line = self.connected().map_err(cannot_connect)?;
+        let mut reads = self.link.reads();
         let source = self.source.clone();
         let mut out = Out::new(batch, &source);
         let mut read = |part: &'static str, sql: &str, out: &mut Out<'_>| -> Option<Rows> {
@@ -241,11 +209,11 @@ impl Collector for ProxySql {
         }
         let pool = read("pool", tables::POOL, &mut out);
         let hostgroups = pool.map_or_else(BTreeSet::new, |rows| tables::put_pool(&rows, &mut out));
-        if self.has.waiting && self.waiting.is_due(&Turn::default()) {
-            let begun = Instant::now();
-            let rows = read(WAITING.name, WAITING.sql, &mut out);
-            self.waiting.read(&mut Turn::default(), begun, &rows.as_ref().ok_or(()));
-            if let Some(rows) = rows {
+        if self.has.waiting
+            && let Some(begun) = self.waiting.due(&Turn::default())
+        {
+            let rows = read(WAITING.name, WAITING.sql, &mut out).ok_or(());
+            if let Ok(rows) = self.waiting.read(&mut Turn::default(), begun, rows) {
                 tables::put_waiting(&rows, &hostgroups, &mut out);
             }
         }
@@ -257,10 +225,10 @@ impl Collector for ProxySql {
                 put(&rows, &mut out);
             }
         }
-        if self.has.digests && self.digests.is_due(&Turn::default()) {
+        if self.has.digests && self.digests.due(&Turn::default()).is_some() {
             self.read_digests(&mut line, &mut reads, batch);
         }
-        self.finish(line, reads)
+        self.link.finish(line, reads)
     }
 }
 
@@ -270,11 +238,11 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let short = parse("proxysql://me:canary@h").unwrap();
+        let short = parse("//me:canary@h").unwrap();
         assert_eq!((short.host.as_str(), short.port), ("h", PORT));
-        assert_eq!(parse("proxysql://me@h:6132/").unwrap().port, 6132);
+        assert_eq!(parse("//me@h:6132/").unwrap().port, 6132);
         for bad in ["proxysql:", "proxysql://:canary@h", "proxysql://me:canary@h:0", "proxysql://me:canary@h?x=1"] {
-            let error = make(bad, &Options::default()).err().unwrap().to_string();
+            let error = crate::watch::collector(bad, &Options::default()).err().unwrap().to_string();
             assert!(error.contains("proxysql://USER") && !error.contains("canary"), "{error}");
         }
     }

@@ -7,20 +7,16 @@
 //! queue (`server:PORT` sees those). A cluster's parent repeats each worker's report from the last
 //! 5 s.
 
-use std::io::{self, ErrorKind, Write as _};
-use std::time::{Duration, Instant};
-
-use holdup_recording::{Batch, Coverage, Labels, clock, files, metrics};
+use holdup_recording::metrics::puma as metric;
+use holdup_recording::{Batch, Labels, clock, files};
 use serde::Deserialize;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{self, Endpoint};
 use crate::options::Options;
+use crate::page::{self, PageError, StatusPage, TIMEOUT};
 use crate::prometheus::address::Address as Url;
 use crate::reading::Out;
-use crate::{Collector, ProbeError, ReadError, http};
-
-/// Time limit of one request.
-const TIMEOUT: Duration = Duration::from_secs(2);
+use crate::{Collector, http};
 
 /// Largest answer accepted: a worker takes some 300 bytes.
 const BODY_BYTES_MAX: u64 = 1 << 20;
@@ -39,9 +35,8 @@ enum Transport {
     Unix(Endpoint),
 }
 
-/// A Puma as a source.
+/// A Puma.
 struct Puma {
-    source: String,
     way: Transport,
     /// Never output it.
     token: Option<String>,
@@ -81,72 +76,26 @@ struct Stats {
     own: Status,
 }
 
-/// Why the stats could not be read.
-enum StatsError {
-    /// The token is wrong or missing.
-    Denied(String),
-    Other(String),
-}
-
-impl StatsError {
-    fn why(self) -> String {
-        match self {
-            Self::Denied(why) | Self::Other(why) => why,
-        }
-    }
-}
-
-/// Makes the collector for `puma:…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the rest is neither an http URL nor a Unix socket, or the token cannot be read.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let puma = Puma::new(address.strip_prefix("puma:").unwrap_or_default());
-    Ok(Box::new(puma.map_err(|why| ProbeError::BadAddress(format!("--watch puma:…: {why}")))?))
+/// Makes the collector for `puma:…`, an http URL or a Unix socket.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    Puma::new(rest).map(|(source, puma)| page::collector(source, puma))
 }
 
 impl Puma {
-    fn new(address: &str) -> Result<Self, String> {
+    /// The source's name, and the Puma.
+    fn new(address: &str) -> Result<(String, Self), String> {
         let (place, query) = address.split_once('?').map_or((address, ""), |(place, query)| (place, query));
         let token = token(query)?;
         if let Some(endpoint @ Endpoint::Unix(_)) = Endpoint::parse(place) {
-            return Ok(Self { source: format!("puma:{endpoint}"), way: Transport::Unix(endpoint), token });
+            return Ok((format!("puma:{endpoint}"), Self { way: Transport::Unix(endpoint), token }));
         }
-        let bad = |_| format!("expected {EXAMPLE}");
-        let url = Url::parse(place, "/").map_err(bad)?;
+        let url = Url::parse(place, "/").map_err(|_| format!("expected {EXAMPLE}"))?;
         let base = url.place.trim_end_matches('/');
-        let base = base.strip_suffix(PATH).unwrap_or(base);
-        let host = base.split_once("://").map_or(base, |(_, host)| host).to_owned();
-        let base = base.to_owned();
+        let base = base.strip_suffix(PATH).unwrap_or(base).to_owned();
+        let host = base.split_once("://").map_or(base.as_str(), |(_, host)| host);
+        let source = format!("puma:{host}");
         let url = Url { url: format!("{base}{PATH}"), ..url };
-        let agent = http::agent(TIMEOUT, "application/json");
-        Ok(Self { source: format!("puma:{host}"), way: Transport::Http { agent, url }, token })
-    }
-
-    fn ask(&self) -> Result<Stats, StatsError> {
-        // Puma compares the whole query.
-        let query = self.token.as_ref().map(|token| format!("?token={token}")).unwrap_or_default();
-        let answer = match &self.way {
-            Transport::Http { agent, url } => {
-                let whole = format!("{}{query}", url.url);
-                http::get(agent, &whole, url.authorization.as_deref(), BODY_BYTES_MAX).map_err(StatsError::Other)?
-            }
-            Transport::Unix(endpoint) => {
-                unix(endpoint, &format!("{PATH}{query}")).map_err(|e| StatsError::Other(why(&e)))?
-            }
-        };
-        match answer.status {
-            200 => read(&answer.body).map_err(StatsError::Other),
-            401 | 403 if self.token.is_none() => {
-                Err(StatsError::Denied("it requires its token: add ?token=T or ?token_file=PATH".to_owned()))
-            }
-            401 | 403 => {
-                Err(StatsError::Denied("it rejects this token: use auth_token of activate_control_app".to_owned()))
-            }
-            status => Err(StatsError::Other(format!(
-                "it answers with status {status}, so it is not Puma's control server; expected {EXAMPLE}"
-            ))),
-        }
+        Ok((source, Self { way: Transport::Http { agent: http::agent(TIMEOUT, "application/json"), url }, token }))
     }
 }
 
@@ -177,27 +126,19 @@ fn token(query: &str) -> Result<Option<String>, String> {
 }
 
 /// One request over a Unix socket.
-fn unix(endpoint: &Endpoint, target: &str) -> io::Result<http::Answer> {
-    let mut line = endpoint.connect(TIMEOUT)?;
-    write!(line, "GET {target} HTTP/1.0\r\nHost: localhost\r\nAccept: application/json\r\nConnection: close\r\n\r\n")?;
-    let bytes = line.rest(BODY_BYTES_MAX)?;
-    http::answer(&bytes).ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "its answer is not HTTP"))
-}
-
-fn why(error: &io::Error) -> String {
-    match error.kind() {
-        ErrorKind::PermissionDenied => {
-            "permission denied on its socket: run holdup as Puma's user or as root (ls -l shows the owner)".to_owned()
-        }
-        ErrorKind::NotFound => "the socket does not exist: is Puma running with activate_control_app?".to_owned(),
-        _ => error.to_string(),
-    }
+fn unix(endpoint: &Endpoint, target: &str) -> Result<http::Answer, String> {
+    let request =
+        format!("GET {target} HTTP/1.0\r\nHost: localhost\r\nAccept: application/json\r\nConnection: close\r\n\r\n");
+    let bytes = endpoint.ask(request.as_bytes(), BODY_BYTES_MAX).map_err(|error| {
+        let denied = "run holdup as Puma's user or as root (ls -l shows the owner)";
+        endpoint::why(&error, denied, "is Puma running with activate_control_app?", || error.to_string())
+    })?;
+    http::answer(&bytes).ok_or_else(|| "its answer is not HTTP".to_owned())
 }
 
 fn read(body: &[u8]) -> Result<Stats, String> {
     let stats: Stats = serde_json::from_slice(body).map_err(|_| {
-        let begin = String::from_utf8_lossy(&body[..body.len().min(60)]).trim_start().to_ascii_lowercase();
-        let what = if begin.starts_with('<') { "HTML" } else { "something else" };
+        let what = http::kind(body);
         format!(
             "it answers with {what}, not with Puma's stats: is that the control server, not the application? {EXAMPLE}"
         )
@@ -219,69 +160,63 @@ pub fn samples(body: &[u8], now: i64, batch: &mut Batch) -> Result<(), String> {
 
 fn put(stats: &Stats, now: i64, out: &mut Out) {
     let cluster = [
-        (metrics::puma::WORKERS, stats.workers),
-        (metrics::puma::BOOTED_WORKERS, stats.booted_workers),
-        (metrics::puma::OLD_WORKERS, stats.old_workers),
+        (metric::WORKERS, stats.workers),
+        (metric::BOOTED_WORKERS, stats.booted_workers),
+        (metric::OLD_WORKERS, stats.old_workers),
     ];
-    for (metric, value) in cluster {
-        if let Some(value) = value {
-            out.put_plain(metric, value);
-        }
-    }
+    out.put_known(&Labels::none(), cluster);
     if stats.workers.is_none() {
-        put_status(&stats.own, &[("worker", "0".to_owned())], out);
+        put_status(&stats.own, &Labels::new([("worker", "0")]), out);
     }
     for worker in stats.worker_status.iter().take(WORKERS_MAX) {
-        let labels = [("worker", worker.index.to_string()), ("pid", worker.pid.to_string())];
+        let labels = Labels::new([("worker", worker.index.to_string()), ("pid", worker.pid.to_string())]);
         put_status(&worker.last_status, &labels, out);
-        if let Some(at) = clock::parse_rfc3339(&worker.last_checkin) {
-            // Accurate to a second, as Puma writes it.
-            let age_s = (now - at).max(0) as f64 / 1e9;
-            out.put(metrics::puma::LAST_CHECKIN_AGE, Labels::new(labels), age_s);
-        }
+        // Accurate to a second, as Puma writes it.
+        let age_s = clock::parse_rfc3339(&worker.last_checkin).map(|at| (now - at).max(0) as f64 / 1e9);
+        out.put_known(&labels, [(metric::LAST_CHECKIN_AGE, age_s)]);
     }
 }
 
-fn put_status(status: &Status, labels: &[(&'static str, String)], out: &mut Out) {
-    for (metric, value) in [
-        (metrics::puma::BACKLOG, status.backlog),
-        (metrics::puma::RUNNING, status.running),
-        (metrics::puma::POOL_CAPACITY, status.pool_capacity),
-        (metrics::puma::BUSY_THREADS, status.busy_threads),
-        (metrics::puma::MAX_THREADS, status.max_threads),
-        (metrics::puma::REQUESTS, status.requests_count),
-    ] {
-        if let Some(value) = value {
-            out.put(metric, Labels::new(labels.to_vec()), value);
-        }
-    }
+fn put_status(status: &Status, labels: &Labels, out: &mut Out) {
+    let values = [
+        (metric::BACKLOG, status.backlog),
+        (metric::RUNNING, status.running),
+        (metric::POOL_CAPACITY, status.pool_capacity),
+        (metric::BUSY_THREADS, status.busy_threads),
+        (metric::MAX_THREADS, status.max_threads),
+        (metric::REQUESTS, status.requests_count),
+    ];
+    out.put_known(labels, values);
 }
 
-impl Collector for Puma {
-    fn source(&self) -> String {
-        self.source.clone()
-    }
+impl StatusPage for Puma {
+    type Figures = Stats;
 
-    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        match self.ask() {
-            Ok(_) => Ok(Coverage::with_parts(&self.source, Vec::new())),
-            Err(StatsError::Denied(why)) => Err(ProbeError::Denied { source_name: self.source.clone(), why }),
-            Err(StatsError::Other(why)) => Err(ProbeError::Unreachable { source_name: self.source.clone(), why }),
+    fn ask(&self) -> Result<Stats, PageError> {
+        // Puma compares the whole query.
+        let query = self.token.as_ref().map(|token| format!("?token={token}")).unwrap_or_default();
+        let answer = match &self.way {
+            Transport::Http { agent, url } => {
+                http::get(agent, &format!("{}{query}", url.url), url.authorization.as_deref(), BODY_BYTES_MAX)?
+            }
+            Transport::Unix(endpoint) => unix(endpoint, &format!("{PATH}{query}"))?,
+        };
+        match answer.status {
+            200 => Ok(read(&answer.body)?),
+            401 | 403 if self.token.is_none() => {
+                Err(PageError::Denied("it requires its token: add ?token=T or ?token_file=PATH".to_owned()))
+            }
+            401 | 403 => {
+                Err(PageError::Denied("it rejects this token: use auth_token of activate_control_app".to_owned()))
+            }
+            status => Err(PageError::Other(format!(
+                "it answers with status {status}, so it is not Puma's control server; expected {EXAMPLE}"
+            ))),
         }
     }
 
-    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
-        // Puma reports none; the thread limit is a sample of each worker.
-        Ok(())
-    }
-
-    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let mut out = Out::new(batch, &self.source);
-        let (begun_at, begun) = (clock::now_ns(), Instant::now());
-        let stats = self.ask().map_err(|failed| ReadError(failed.why()))?;
-        out.set_window(begun_at, begun.elapsed().as_nanos() as i64);
-        put(&stats, clock::now_ns(), &mut out);
-        Ok(())
+    fn put(stats: &Stats, out: &mut Out) {
+        put(stats, clock::now_ns(), out);
     }
 }
 
@@ -345,7 +280,7 @@ mod tests {
             ("https://[::1]:9293/", "puma:[::1]:9293"),
             ("unix:/run/puma.sock?token=s3cret", "puma:unix:/run/puma.sock"),
         ] {
-            assert_eq!(Puma::new(address).map(|it| it.source).as_deref(), Ok(source));
+            assert_eq!(Puma::new(address).map(|(source, _)| source).as_deref(), Ok(source));
         }
         for bad in [
             "",

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use holdup_recording::metrics::MetricName;
-use holdup_recording::rows::{Sample, Setting};
+use holdup_recording::rows::{Event, Sample, Setting};
 use holdup_recording::{Batch, Labels, clock};
 
 /// Adds the settings of `source` to `batch`, as read now.
@@ -16,6 +16,20 @@ pub(crate) fn tell<N: Into<String>>(batch: &mut Batch, source: &str, found: impl
         name: name.into(),
         value,
     }));
+}
+
+/// The name of a metric that the source names itself.
+pub(crate) struct OwnName<'a>(pub &'a str);
+
+impl MetricName for OwnName<'_> {
+    fn name(&self) -> &str {
+        self.0
+    }
+}
+
+/// Something that happened at `source`, at `at` (nanoseconds since 1970).
+pub(crate) fn event(source: &str, at: i64, kind: &str, text: impl Into<String>, labels: Labels) -> Event {
+    Event { observed_at: at, source: source.to_owned(), kind: kind.to_owned(), text: text.into(), labels }
 }
 
 /// Collects the values of one source, each with the window of its read.
@@ -41,6 +55,14 @@ impl<'a> Out<'a> {
         self.window_ns = None;
     }
 
+    /// The answer of `ask`. The following values were read in its window.
+    pub fn read<T, E>(&mut self, ask: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        self.begin();
+        let answer = ask()?;
+        self.window();
+        Ok(answer)
+    }
+
     /// The following values were read in this window: it began at `begun_at` (ns since 1970) and
     /// took `window_ns`.
     pub fn set_window(&mut self, begun_at: i64, window_ns: i64) {
@@ -64,6 +86,21 @@ impl<'a> Out<'a> {
     /// A value without labels.
     pub fn put_plain(&mut self, metric: impl MetricName, value: f64) {
         self.put(metric, Labels::none(), value);
+    }
+
+    /// Those of the values that are known.
+    pub fn put_known<M: MetricName>(&mut self, labels: &Labels, values: impl IntoIterator<Item = (M, Option<f64>)>) {
+        for (metric, value) in values {
+            if let Some(value) = value {
+                self.put(metric, labels.clone(), value);
+            }
+        }
+    }
+
+    /// Adds an event, at the middle of the read's window.
+    pub fn say(&mut self, kind: &str, text: impl Into<String>, labels: Labels) {
+        let event = event(self.source, self.at(), kind, text, labels);
+        self.batch.events.push(event);
     }
 
     /// Middle of the read's window, for rows of other tables; ends the window as `put` does.

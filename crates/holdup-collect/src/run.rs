@@ -12,7 +12,7 @@ use holdup_recording::rows::Event;
 use holdup_recording::writer::RowSink;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
-use crate::reading::thread_cpu_time;
+use crate::reading::{event, thread_cpu_time};
 use crate::{Collector, ProbeError};
 
 /// The running collectors.
@@ -214,13 +214,7 @@ impl ReadStats {
     }
 
     fn event(&self, kind: &str, text: String) -> Event {
-        Event {
-            observed_at: clock::now_ns(),
-            source: self.source.clone(),
-            kind: kind.to_owned(),
-            text,
-            labels: Labels::none(),
-        }
+        event(&self.source, clock::now_ns(), kind, text, Labels::none())
     }
 }
 

@@ -19,7 +19,7 @@ use std::net::IpAddr;
 
 use holdup_recording::metrics::Metric;
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
+use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 
 use self::address::Address;
 use self::changes::{Change, Changes, ServerState, role};
@@ -27,12 +27,13 @@ use self::figures::Figures;
 use self::network::{Sockets, Turns};
 use self::processes::Processes;
 use self::turn::Lead;
+use crate::coverage::{Line as _, part};
 use crate::host::cgroup::Cgroup;
 use crate::host::network as host_network;
 use crate::options::Options;
 use crate::proc::Proc;
 use crate::proc::sock_diag::DiagSocket;
-use crate::reading::{Out, tell};
+use crate::reading::{Out, event, tell};
 use crate::{Collector, ProbeError, ReadError};
 
 /// Largest number of peers (port and address) of outgoing connections; the first ones seen.
@@ -59,12 +60,9 @@ struct Server {
     buffer: Vec<u8>,
 }
 
-/// Makes the collector for `server:PORT` or `server:PORT?pid=N`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If PORT is not a port or N is not a process number.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let parsed = Address::parse(address).map_err(|why| ProbeError::BadAddress(format!("--watch {address}: {why}")))?;
+/// Makes the collector for `server:PORT` or `server:PORT?pid=N`.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    let parsed = Address::parse(rest)?;
     let proc = Proc::system();
     Ok(Box::new(Server {
         source: format!("server:{}", parsed.port),
@@ -173,8 +171,7 @@ impl Server {
                 ("worker_started", format!("process {pid} ({role}) holds port {port} too"))
             }
         };
-        let source = self.source.clone();
-        Event { observed_at: at, source, kind: kind.to_owned(), text, labels: Labels::new(labels) }
+        event(&self.source, at, kind, text, Labels::new(labels))
     }
 
     /// The first process that does work, rather than only starting others.
@@ -192,44 +189,32 @@ impl Server {
     }
 
     fn unreachable(&self, error: &io::Error) -> ProbeError {
-        let source_name = self.source.clone();
         let Address { port, pid } = self.address;
         match (pid, error.raw_os_error()) {
-            (Some(pid), Some(libc::EPERM)) => ProbeError::Denied {
-                source_name,
-                why: format!(
+            (Some(pid), Some(libc::EPERM)) => ProbeError::denied(
+                &self.source,
+                format!(
                     "entering the network namespace of process {pid} requires CAP_SYS_ADMIN: run holdup as root, or inside it: \
                      nsenter -t {pid} -n holdup … --watch server:{port}"
                 ),
-            },
-            (Some(pid), _) if error.kind() == io::ErrorKind::NotFound => ProbeError::Unreachable {
-                source_name,
-                why: format!("the process {pid}, whose network namespace is to be watched, does not exist here"),
-            },
-            _ => ProbeError::Unreachable {
-                source_name,
-                why: format!(
+            ),
+            (Some(pid), _) if error.kind() == io::ErrorKind::NotFound => {
+                let why = format!("the process {pid}, whose network namespace is to be watched, does not exist here");
+                ProbeError::unreachable(&self.source, why)
+            }
+            _ => ProbeError::unreachable(
+                &self.source,
+                format!(
                     "the kernel does not answer sock_diag queries: {error}; modprobe tcp_diag inet_diag, and let \
                      the sandbox pass netlink sockets"
                 ),
-            },
-        }
-    }
-
-    fn part(&self, name: &str, state: CoverageState, why: String, enable: &str) -> Coverage {
-        Coverage {
-            source: format!("{} {name}", self.source),
-            state,
-            why: Some(why),
-            enable: Some(enable.to_owned()),
-            cpu_ratio: None,
-            reads_total: 0,
-            gaps_total: 0,
+            ),
         }
     }
 
     fn lacking(&mut self, sockets: &Sockets) -> Vec<Coverage> {
         let mut parts = Vec::new();
+        let part = |name| part(&self.source, name);
         let (seen, unreadable) = (self.processes.members.len(), self.processes.unreadable);
         if seen == 0 {
             let why = format!(
@@ -237,30 +222,25 @@ impl Server {
                  recorded, but not its workers and their connections, waits and resource usage",
                 self.address.port
             );
-            parts.push(self.part("processes", CoverageState::Absent, why, PTRACE));
+            parts.push(part("processes").absent(why).enable(PTRACE));
         }
         if seen >= processes::MEMBERS_MAX {
             let why = format!("it has {seen} processes or more: holdup reads those with the lowest numbers");
-            parts.push(self.part(
-                "processes",
-                CoverageState::Partial,
-                why,
-                "watch the host, too: it counts all threads",
-            ));
+            parts.push(part("processes").partial(why).enable("watch the host, too: it counts all threads"));
         }
         if sockets.incoming.iter().chain(&sockets.outgoing).any(|c| c.info.is_some_and(|info| info.segments.is_none()))
         {
-            let why = "this kernel does not count segments: on busy connections it is unknown which side must answer"
-                .to_owned();
-            parts.push(self.part("turns", CoverageState::Partial, why, "use Linux 4.6 or later"));
+            let why = "this kernel does not count segments: on busy connections it is unknown which side must answer";
+            parts.push(part("turns").partial(why).enable("use Linux 4.6 or later"));
         }
+        let entry = part("cgroup");
         let (mut batch, source, proc) = (Batch::default(), self.source.clone(), self.proc.clone());
         if let Some(cgroup) = self.cgroup()
             && let Err(error) = cgroup.sample(&proc, &mut Out::new(&mut batch, &source))
         {
             let enable =
                 "mount the cgroup file systems at /sys/fs/cgroup; for a container's process run holdup on its host";
-            parts.push(self.part("cgroup", CoverageState::Absent, error.0, enable));
+            parts.push(entry.absent(error.0).enable(enable));
             self.cgroup = None;
         }
         parts
@@ -276,17 +256,13 @@ impl Collector for Server {
         let sockets = self.look().map_err(|error| self.unreachable(&error))?;
         if sockets.listeners.is_empty() {
             let port = self.address.port;
-            return Err(ProbeError::Unreachable {
-                source_name: self.source.clone(),
-                why: format!(
-                    "no process listens on TCP port {port} here: start the server first; one in a container's network namespace is \
-                     found by the number of one of its processes: server:{port}?pid=N (ss -ltn lists listening ports)"
-                ),
-            });
+            let why = format!(
+                "no process listens on TCP port {port} here: start the server first; one in a container's network namespace is \
+                 found by the number of one of its processes: server:{port}?pid=N (ss -ltn lists listening ports)"
+            );
+            return Err(ProbeError::unreachable(&self.source, why));
         }
-        self.processes
-            .look(&sockets)
-            .map_err(|error| ProbeError::Unreachable { source_name: self.source.clone(), why: error.0 })?;
+        self.processes.look(&sockets).map_err(|error| ProbeError::unreachable(&self.source, error.0))?;
         self.changes.take(self.standing(&sockets, clock::now_ns()));
         let parts = self.lacking(&sockets);
         Ok(Coverage::with_parts(&self.source, parts))
@@ -338,7 +314,6 @@ impl Collector for Server {
             let result = cgroup.sample(&proc, &mut out);
             errors.extend(result.err().filter(|_| had_cgroup));
         }
-        let errors: Vec<String> = errors.into_iter().map(|error| error.0).collect();
-        if errors.is_empty() { Ok(()) } else { Err(ReadError(errors.join("; "))) }
+        ReadError::all(errors.into_iter().map(|error| error.0).collect())
     }
 }

@@ -5,10 +5,12 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use holdup_recording::Batch;
+
+use crate::own_thread::lock;
 
 /// Largest number of slow requests waiting for one reader. Beyond it the oldest are dropped: their
 /// history is overwritten first.
@@ -59,10 +61,6 @@ struct Queue {
 /// A reader of slow requests.
 #[derive(Debug)]
 pub struct Reader(Arc<Queue>);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl SlowRequests {
     /// A list of requests that took longer than `threshold`.

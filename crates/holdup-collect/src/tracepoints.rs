@@ -11,12 +11,13 @@ mod calls;
 mod format;
 mod ring;
 
-use holdup_recording::{Batch, Coverage, CoverageState, Labels, metrics};
+use holdup_recording::{Batch, Coverage, Labels, metrics};
 
 use self::blocks::Blocks;
 use self::calls::{Calls, Edge};
 use self::format::Format;
 use self::ring::Ring;
+use crate::coverage::{Line as _, part};
 use crate::options::Options;
 use crate::proc::{Proc, cpus};
 use crate::reading::Out;
@@ -65,11 +66,8 @@ struct Tracepoints {
     calls: Calls,
 }
 
-/// Makes the collector for `tracepoints`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// None; `probe` finds out what may be traced.
-pub fn make(_address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+/// Makes the collector for `tracepoints`; `probe` finds out what may be traced.
+pub(crate) fn make(_rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
     Ok(Box::new(Tracepoints {
         proc: Proc::system(),
         issued: None,
@@ -89,17 +87,7 @@ impl Collector for Tracepoints {
         let root = format::root()?;
         let cpus = cpus::online(&self.proc, CPUS_MAX);
         let mut parts = Vec::new();
-        let mut missing = |name: &str, why: String| {
-            parts.push(Coverage {
-                source: format!("{SOURCE} {name}"),
-                state: CoverageState::Absent,
-                why: Some(why),
-                enable: Some(ENABLE.to_owned()),
-                cpu_ratio: None,
-                reads_total: 0,
-                gaps_total: 0,
-            });
-        };
+        let mut missing = |name: &str, why: String| parts.push(part(SOURCE, name).absent(why).enable(ENABLE));
         match Traced::open(&root, "block/block_rq_issue", &cpus, None) {
             Ok(traced) => self.issued = Some(traced),
             Err(why) => missing("block requests", why),
@@ -112,13 +100,9 @@ impl Collector for Tracepoints {
         }
         if self.issued.is_none() && self.entered.is_none() {
             let why = parts.first().and_then(|part| part.why.clone()).unwrap_or_default();
-            return Err(ProbeError::Unreachable { source_name: SOURCE.to_owned(), why: format!("{why}; {ENABLE}") });
+            return Err(ProbeError::unreachable(SOURCE, format!("{why}; {ENABLE}")));
         }
         Ok(Coverage::with_parts(SOURCE, parts))
-    }
-
-    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
-        Ok(())
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {

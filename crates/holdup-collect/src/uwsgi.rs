@@ -3,19 +3,15 @@
 //! document also contains the variables of each running request, cookies included: they are not
 //! read.
 
-use std::io::ErrorKind;
-use std::time::{Duration, Instant};
-
-use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
+use holdup_recording::metrics::uwsgi as metric;
+use holdup_recording::{Batch, Labels};
 use serde::Deserialize;
 
-use crate::endpoint::Endpoint;
+use crate::Collector;
+use crate::endpoint::{self, Endpoint};
 use crate::options::Options;
+use crate::page::{self, PageError, StatusPage};
 use crate::reading::Out;
-use crate::{Collector, ProbeError, ReadError};
-
-/// Time limit of one request.
-const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Largest answer accepted: a core with a running request takes some kilobytes.
 const BODY_BYTES_MAX: u64 = 16 << 20;
@@ -25,11 +21,6 @@ const WORKERS_MAX: usize = 1_000;
 
 const EXAMPLE: &str =
     "uwsgi:127.0.0.1:1717 or uwsgi:unix:/run/uwsgi-stats.sock (in uWSGI's configuration: stats = 127.0.0.1:1717)";
-
-/// A stats server as a source.
-struct Uwsgi {
-    endpoint: Endpoint,
-}
 
 #[derive(Debug, Deserialize)]
 struct Stats {
@@ -71,33 +62,14 @@ struct Core {
     in_request: f64,
 }
 
-/// Makes the collector for `uwsgi:…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the rest is neither host and port nor a Unix socket.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    match Endpoint::parse(address.strip_prefix("uwsgi:").unwrap_or_default()) {
-        Some(endpoint) => Ok(Box::new(Uwsgi { endpoint })),
-        None => Err(ProbeError::BadAddress(format!("--watch uwsgi:…: expected {EXAMPLE}"))),
-    }
+/// Makes the collector for `uwsgi:…`, host and port or a Unix socket.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    let endpoint = Endpoint::parse(rest).ok_or_else(|| format!("expected {EXAMPLE}"))?;
+    Ok(page::collector(format!("uwsgi:{endpoint}"), Uwsgi(endpoint)))
 }
 
-impl Uwsgi {
-    fn ask(&self) -> Result<Stats, String> {
-        let answer = self.endpoint.connect(TIMEOUT).and_then(|mut line| line.rest(BODY_BYTES_MAX));
-        let body = answer.map_err(|error| match error.kind() {
-            ErrorKind::PermissionDenied => {
-                "permission denied on its socket: run holdup as uWSGI's user or as root".to_owned()
-            }
-            ErrorKind::NotFound => "the socket does not exist: is uWSGI running, with stats = …?".to_owned(),
-            ErrorKind::TimedOut => {
-                format!("it sends nothing on connecting: it is busy, or not uWSGI's stats server; expected {EXAMPLE}")
-            }
-            _ => error.to_string(),
-        })?;
-        read(document(&body))
-    }
-}
+/// A stats server.
+struct Uwsgi(Endpoint);
 
 /// With `stats-http` the document follows an HTTP head.
 fn document(bytes: &[u8]) -> &[u8] {
@@ -118,66 +90,48 @@ fn read(body: &[u8]) -> Result<Stats, String> {
 /// # Errors
 /// If it is not such an answer.
 pub fn samples(answer: &[u8], batch: &mut Batch) -> Result<(), String> {
-    put(&read(document(answer))?, &mut Out::new(batch, "uwsgi:"));
+    Uwsgi::put(&read(document(answer))?, &mut Out::new(batch, "uwsgi:"));
     Ok(())
 }
 
-fn put(stats: &Stats, out: &mut Out) {
-    out.put_plain(metrics::uwsgi::LISTEN_QUEUE, stats.listen_queue);
-    // The master reads it once a second: until then, and for Unix sockets, it is 0.
-    let limit: f64 = stats.sockets.iter().map(|socket| socket.max_queue).sum();
-    if limit > 0.0 {
-        out.put_plain(metrics::uwsgi::LISTEN_QUEUE_LIMIT, limit);
+impl StatusPage for Uwsgi {
+    type Figures = Stats;
+
+    fn ask(&self) -> Result<Stats, PageError> {
+        let body = self.0.ask(&[], BODY_BYTES_MAX).map_err(|error| {
+            let (denied, absent) = ("run holdup as uWSGI's user or as root", "is uWSGI running, with stats = …?");
+            endpoint::why(&error, denied, absent, || {
+                format!("it sends nothing on connecting: it is busy, or not uWSGI's stats server; expected {EXAMPLE}")
+            })
+        })?;
+        Ok(read(document(&body))?)
     }
-    if let Some(errors) = stats.listen_queue_errors {
-        out.put_plain(metrics::uwsgi::LISTEN_QUEUE_ERRORS, errors);
-    }
-    // A cheap worker is not running.
-    for worker in stats.workers.iter().filter(|worker| worker.status != "cheap").take(WORKERS_MAX) {
-        let labels = Labels::new([("worker", worker.id.to_string()), ("pid", worker.pid.to_string())]);
-        let busy_cores = worker.cores.iter().filter(|core| core.in_request > 0.0).count() as f64;
-        let seconds = |us: Option<f64>| us.map(|us| us / 1e6);
-        for (metric, value) in [
-            (metrics::uwsgi::WORKER_BUSY, Some(f64::from(u8::from(worker.status == "busy")))),
-            (metrics::uwsgi::WORKER_CORES, Some(worker.cores.len() as f64)),
-            (metrics::uwsgi::WORKER_BUSY_CORES, Some(busy_cores)),
-            (metrics::uwsgi::REQUESTS, Some(worker.requests)),
-            (metrics::uwsgi::EXCEPTIONS, worker.exceptions),
-            (metrics::uwsgi::HARAKIRI, worker.harakiri_count),
-            (metrics::uwsgi::RESPAWNS, worker.respawn_count),
-            (metrics::uwsgi::RUNNING_TIME, seconds(worker.running_time)),
-            (metrics::uwsgi::AVERAGE_RESPONSE, seconds(worker.avg_rt)),
-        ] {
-            if let Some(value) = value {
-                out.put(metric, labels.clone(), value);
-            }
+
+    fn put(stats: &Stats, out: &mut Out) {
+        out.put_plain(metric::LISTEN_QUEUE, stats.listen_queue);
+        // The master reads it once a second: until then, and for Unix sockets, it is 0.
+        let limit: f64 = stats.sockets.iter().map(|socket| socket.max_queue).sum();
+        let limit = Some(limit).filter(|limit| *limit > 0.0);
+        let queue = [(metric::LISTEN_QUEUE_LIMIT, limit), (metric::LISTEN_QUEUE_ERRORS, stats.listen_queue_errors)];
+        out.put_known(&Labels::none(), queue);
+        // A cheap worker is not running.
+        for worker in stats.workers.iter().filter(|worker| worker.status != "cheap").take(WORKERS_MAX) {
+            let labels = Labels::new([("worker", worker.id.to_string()), ("pid", worker.pid.to_string())]);
+            let busy_cores = worker.cores.iter().filter(|core| core.in_request > 0.0).count() as f64;
+            let seconds = |us: Option<f64>| us.map(|us| us / 1e6);
+            let values = [
+                (metric::WORKER_BUSY, Some(f64::from(u8::from(worker.status == "busy")))),
+                (metric::WORKER_CORES, Some(worker.cores.len() as f64)),
+                (metric::WORKER_BUSY_CORES, Some(busy_cores)),
+                (metric::REQUESTS, Some(worker.requests)),
+                (metric::EXCEPTIONS, worker.exceptions),
+                (metric::HARAKIRI, worker.harakiri_count),
+                (metric::RESPAWNS, worker.respawn_count),
+                (metric::RUNNING_TIME, seconds(worker.running_time)),
+                (metric::AVERAGE_RESPONSE, seconds(worker.avg_rt)),
+            ];
+            out.put_known(&labels, values);
         }
-    }
-}
-
-impl Collector for Uwsgi {
-    fn source(&self) -> String {
-        format!("uwsgi:{}", self.endpoint)
-    }
-
-    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        self.ask().map_err(|why| ProbeError::Unreachable { source_name: self.source(), why })?;
-        Ok(Coverage::with_parts(&self.source(), Vec::new()))
-    }
-
-    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
-        // uWSGI reports none.
-        Ok(())
-    }
-
-    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let source = self.source();
-        let mut out = Out::new(batch, &source);
-        let (begun_at, begun) = (clock::now_ns(), Instant::now());
-        let stats = self.ask().map_err(ReadError)?;
-        out.set_window(begun_at, begun.elapsed().as_nanos() as i64);
-        put(&stats, &mut out);
-        Ok(())
     }
 }
 

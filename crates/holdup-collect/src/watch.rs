@@ -7,71 +7,82 @@ use holdup_recording::nearest::nearest;
 
 pub use crate::options::Options;
 use crate::{Collector, ProbeError};
+use Kind::{Asked, Read, ReadHidden};
 
-/// Makes a collector from its address.
-type Make = fn(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError>;
+/// Makes a collector from the rest of its address. An error says what is wrong with that, and repeats
+/// nothing that may be a password.
+type Make = fn(rest: &str, options: &Options) -> Result<Box<dyn Collector>, String>;
 
-/// Every scheme: prefix of the address, example, description, and constructor.
+/// What a source costs, and whether its address may be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Local data, and data that arrives unrequested.
+    Read,
+    /// The same, with an address that may hold a password.
+    ReadHidden,
+    /// A server, an app or a cluster's API, which does work to answer. Its address may hold a password.
+    Asked,
+}
+
+/// A kind of source.
+pub struct Scheme {
+    /// Prefix of its addresses.
+    pub prefix: &'static str,
+    /// An address.
+    pub example: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    kind: Kind,
+    make: Make,
+}
+
+const fn scheme(prefix: &'static str, example: &'static str, what: &'static str, kind: Kind, make: Make) -> Scheme {
+    Scheme { prefix, example, what, kind, make }
+}
+
+/// Every scheme.
 #[rustfmt::skip]
-pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
-    ("host", "host", "this Linux machine: load, CPU, memory, disks, network, TCP queues, threads", crate::host::make),
-    ("pid:", "pid:4711", "one process, those of its program that it forked, and their threads: states, wait channels, CPU and run-queue time", crate::process::make),
-    ("cgroup:", "cgroup:/system.slice/app.service", "one cgroup, by name or by folder in /sys/fs/cgroup: CPU against its quota, memory, kills, processes, disk", crate::cgroup::make),
-    ("server:", "server:8080", "any server that listens on a TCP port here, from outside: accept queue, workers, the connections they hold and those they wait on, restarts; ?pid=N: in that process' network namespace (a container's)", crate::server::make),
-    ("puma:", "puma:http://127.0.0.1:9293?token=T", "Puma's control server, over TCP or puma:unix:/run/pumactl.sock, one process or a cluster: threads, capacity, requests of each worker", crate::puma::make),
-    ("uwsgi:", "uwsgi:127.0.0.1:1717", "uWSGI's stats server, over TCP or uwsgi:unix:/run/stats.sock: its queue, and each worker's state, requests, kills", crate::uwsgi::make),
-    ("php-fpm:", "php-fpm:127.0.0.1:9000?status=/status", "the status page of a PHP-FPM pool by FastCGI, over TCP or php-fpm:unix:/run/php.sock?status=/status, or through a web server (php-fpm:http://127.0.0.1/status): children, queue, limits reached", crate::php_fpm::make),
-    ("haproxy:", "haproxy:/run/haproxy/admin.sock", "HAProxy's stats socket, at a path or at HOST:PORT: requests that wait for a server's slot, sessions, times and errors of each backend and server", crate::haproxy::make),
-    ("nginx:", "nginx:http://127.0.0.1:8080/stub_status", "nginx' stub_status page: connections accepted, dropped, busy and idle; requests. Its access log is a source of its own: log:", crate::nginx::make),
+pub const SCHEMES: &[Scheme] = &[
+    scheme("host", "host", "this Linux machine: load, CPU, memory, disks, network, TCP queues, threads", Read, crate::host::make),
+    scheme("pid:", "pid:4711", "one process, those of its program that it forked, and their threads: states, wait channels, CPU and run-queue time", Read, crate::process::make),
+    scheme("cgroup:", "cgroup:/system.slice/app.service", "one cgroup, by name or by folder in /sys/fs/cgroup: CPU against its quota, memory, kills, processes, disk", Read, crate::cgroup::make),
+    scheme("server:", "server:8080", "any server that listens on a TCP port here, from outside: accept queue, workers, the connections they hold and those they wait on, restarts; ?pid=N: in that process' network namespace (a container's)", Read, crate::server::make),
+    scheme("puma:", "puma:http://127.0.0.1:9293?token=T", "Puma's control server, over TCP or puma:unix:/run/pumactl.sock, one process or a cluster: threads, capacity, requests of each worker", Asked, crate::puma::make),
+    scheme("uwsgi:", "uwsgi:127.0.0.1:1717", "uWSGI's stats server, over TCP or uwsgi:unix:/run/stats.sock: its queue, and each worker's state, requests, kills", Asked, crate::uwsgi::make),
+    scheme("php-fpm:", "php-fpm:127.0.0.1:9000?status=/status", "the status page of a PHP-FPM pool by FastCGI, over TCP or php-fpm:unix:/run/php.sock?status=/status, or through a web server (php-fpm:http://127.0.0.1/status): children, queue, limits reached", Asked, crate::php_fpm::make),
+    scheme("haproxy:", "haproxy:/run/haproxy/admin.sock", "HAProxy's stats socket, at a path or at HOST:PORT: requests that wait for a server's slot, sessions, times and errors of each backend and server", Asked, crate::haproxy::make),
+    scheme("nginx:", "nginx:http://127.0.0.1:8080/stub_status", "nginx' stub_status page: connections accepted, dropped, busy and idle; requests. Its access log is a source of its own: log:", Asked, crate::nginx::make),
     #[cfg(feature = "mysql")]
-    ("mysql:", "mysql://user@127.0.0.1:3306", "MariaDB or MySQL: sessions with their true state, thread pool, locks, statements; its slow log with ?log=PATH", crate::mysql::make),
+    scheme("mysql:", "mysql://user@127.0.0.1:3306", "MariaDB or MySQL: sessions with their true state, thread pool, locks, statements; its slow log with ?log=PATH", Asked, crate::mysql::make),
     #[cfg(feature = "postgresql")]
-    ("postgresql:", "postgresql://user@127.0.0.1:5432/db", "PostgreSQL: sessions and their waits, tables, vacuum, statements; its log with ?log=PATH", crate::postgres::make),
+    scheme("postgresql:", "postgresql://user@127.0.0.1:5432/db", "PostgreSQL: sessions and their waits, tables, vacuum, statements; its log with ?log=PATH", Asked, crate::postgres::make),
     #[cfg(feature = "postgresql")]
-    ("postgres:", "postgres://user@127.0.0.1:5432/db", "the same", crate::postgres::make),
+    scheme("postgres:", "postgres://user@127.0.0.1:5432/db", "the same", Asked, crate::postgres::make),
     #[cfg(feature = "postgresql")]
-    ("pgbouncer:", "pgbouncer://user@127.0.0.1:6432/pgbouncer", "PgBouncer's admin console: clients that wait for a server connection, and for how long; pools, statements", crate::pgbouncer::make),
+    scheme("pgbouncer:", "pgbouncer://user@127.0.0.1:6432/pgbouncer", "PgBouncer's admin console: clients that wait for a server connection, and for how long; pools, statements", Asked, crate::pgbouncer::make),
     #[cfg(feature = "mysql")]
-    ("proxysql:", "proxysql://user@127.0.0.1:6032", "ProxySQL's admin interface: clients that wait for a server connection, pools and their servers, statements", crate::proxysql::make),
+    scheme("proxysql:", "proxysql://user@127.0.0.1:6032", "ProxySQL's admin interface: clients that wait for a server connection, pools and their servers, statements", Asked, crate::proxysql::make),
     #[cfg(feature = "mongodb")]
-    ("mongodb:", "mongodb://user@127.0.0.1:27017", "MongoDB: operations and what each waits for, tickets, cache, checkpoints, collections and indexes, the replica set", crate::mongodb::make),
-    ("tracepoints", "tracepoints", "disk requests and file system calls as the kernel traces them, as root: size, sequence, time", crate::tracepoints::make),
+    scheme("mongodb:", "mongodb://user@127.0.0.1:27017", "MongoDB: operations and what each waits for, tickets, cache, checkpoints, collections and indexes, the replica set", Asked, crate::mongodb::make),
+    scheme("tracepoints", "tracepoints", "disk requests and file system calls as the kernel traces them, as root: size, sequence, time", Read, crate::tracepoints::make),
     #[cfg(feature = "otlp")]
-    ("otlp", "otlp", "traces and metrics that apps send in OpenTelemetry's protocol, to 127.0.0.1:4317 and :4318", crate::otlp::make),
+    scheme("otlp", "otlp", "traces and metrics that apps send in OpenTelemetry's protocol, to 127.0.0.1:4317 and :4318", Read, crate::otlp::make),
     #[cfg(feature = "otlp")]
-    ("otlp:", "otlp:127.0.0.1:4318", "the same, to another address", crate::otlp::make),
-    ("log:", "log:/var/log/app.log", "an app's or proxy's log, followed as it grows: each request's time and waits by its trace id; JSON lines or key=value pairs", crate::log::make),
-    ("wire:", "wire:3306", "packets of database ports (wire:3306,5432), with CAP_NET_RAW: each MySQL, PostgreSQL and MongoDB request and response on the network; ?pid=N: in that process' network namespace (a container's)", crate::wire::make),
-    ("probe:", "probe:http://127.0.0.1:8080/health?every=10s&timeout=1s&failures=3", "the service as a Kubernetes liveness probe sees it: a new connection each time, HTTP or HTTPS (status 200 to 399 is success), or probe:tcp://HOST:PORT; ?delay= postpones the first probe", crate::probe::make),
-    ("kubernetes:", "kubernetes:", "pods as the cluster's API reports them: limits, probes, restarts with reasons, kills; in a pod with its service account (?namespace=N, ?pod=P or ?selector=a%3Db), elsewhere kubernetes:https://HOST:PORT?namespace=N&token-file=PATH&ca-file=PATH", crate::kubernetes::make),
-    ("instance:", "instance:db.r5.2xlarge", "the cloud's name for the machine, from which its limits follow", crate::hardware::make),
-    ("volume:", "volume:gp3:500G:3000:125M", "the disk's type and, if known, its size, operations a second and bytes a second. gp2, gp3, io1, io2; pd-standard, pd-balanced, pd-ssd; P1 to P80", crate::hardware::make),
-    ("prometheus:", "prometheus:http://127.0.0.1:9090/metrics", "every series of a Prometheus endpoint", crate::prometheus::make),
+    scheme("otlp:", "otlp:127.0.0.1:4318", "the same, to another address", Read, crate::otlp::make),
+    scheme("log:", "log:/var/log/app.log", "an app's or proxy's log, followed as it grows: each request's time and waits by its trace id; JSON lines or key=value pairs", ReadHidden, crate::log::make),
+    scheme("wire:", "wire:3306", "packets of database ports (wire:3306,5432), with CAP_NET_RAW: each MySQL, PostgreSQL and MongoDB request and response on the network; ?pid=N: in that process' network namespace (a container's)", Read, crate::wire::make),
+    scheme("probe:", "probe:http://127.0.0.1:8080/health?every=10s&timeout=1s&failures=3", "the service as a Kubernetes liveness probe sees it: a new connection each time, HTTP or HTTPS (status 200 to 399 is success), or probe:tcp://HOST:PORT; ?delay= postpones the first probe", ReadHidden, crate::probe::make),
+    scheme("kubernetes:", "kubernetes:", "pods as the cluster's API reports them: limits, probes, restarts with reasons, kills; in a pod with its service account (?namespace=N, ?pod=P or ?selector=a%3Db), elsewhere kubernetes:https://HOST:PORT?namespace=N&token-file=PATH&ca-file=PATH", Asked, crate::kubernetes::make),
+    scheme("instance:", "instance:db.r5.2xlarge", "the cloud's name for the machine, from which its limits follow", Read, crate::hardware::instance),
+    scheme("volume:", "volume:gp3:500G:3000:125M", "the disk's type and, if known, its size, operations a second and bytes a second. gp2, gp3, io1, io2; pd-standard, pd-balanced, pd-ssd; P1 to P80", Read, crate::hardware::volume),
+    scheme("prometheus:", "prometheus:http://127.0.0.1:9090/metrics", "every series of a Prometheus endpoint", Asked, crate::prometheus::make),
 ];
 
-/// Shortest sampling interval of a source that must do work to answer: a server, an app, a
-/// cluster's API.
+/// Shortest sampling interval of a source that must do work to answer.
 const ASKED: Duration = Duration::from_millis(100);
 
-/// The same for local data, and for data that arrives unrequested.
+/// The same for the others.
 const READ: Duration = Duration::from_millis(10);
-
-/// Schemes whose sources do work to answer.
-const ASKED_SCHEMES: &[&str] = &[
-    "mysql:",
-    "postgresql:",
-    "postgres:",
-    "pgbouncer:",
-    "proxysql:",
-    "mongodb:",
-    "prometheus:",
-    "puma:",
-    "uwsgi:",
-    "php-fpm:",
-    "haproxy:",
-    "nginx:",
-    "kubernetes:",
-];
 
 /// Checks that every source of `addresses` may be sampled every `interval`.
 ///
@@ -80,15 +91,14 @@ const ASKED_SCHEMES: &[&str] = &[
 /// the scheme is repeated.
 pub fn check_interval<'a>(addresses: impl IntoIterator<Item = &'a str>, interval: Duration) -> Result<(), ProbeError> {
     for address in addresses {
-        let is_asked = ASKED_SCHEMES.iter().any(|scheme| address.starts_with(scheme));
+        let is_asked = SCHEMES.iter().any(|scheme| scheme.kind == Asked && address.starts_with(scheme.prefix));
         let shortest = if is_asked { ASKED } else { READ };
         if interval < shortest {
-            let scheme =
-                address.split_once(':').map_or_else(|| address.to_owned(), |(scheme, _)| format!("{scheme}:…"));
             let why = if is_asked { ": each sample is work for that server" } else { "" };
             return Err(ProbeError::BadAddress(format!(
-                "--interval {}ms is too short for --watch {scheme}, which is sampled at most every {}ms{why}",
+                "--interval {}ms is too short for --watch {}, which is sampled at most every {}ms{why}",
                 interval.as_secs_f64() * 1e3,
+                without_rest(address),
                 shortest.as_millis()
             )));
         }
@@ -96,34 +106,65 @@ pub fn check_interval<'a>(addresses: impl IntoIterator<Item = &'a str>, interval
     Ok(())
 }
 
+/// The scheme of an address, which may contain a password.
+fn without_rest(address: &str) -> String {
+    address.split_once(':').map_or_else(|| address.to_owned(), |(scheme, _)| format!("{scheme}:…"))
+}
+
 /// The collector for `address`, e.g. `host`, `pid:4711`, `mysql://user@127.0.0.1:3306`, `prometheus:http://127.0.0.1:9090/metrics`.
 ///
 /// # Errors
 /// If no scheme fits or the rest of the address is wrong; the message lists the alternatives.
 pub fn collector(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    for (scheme, _, _, make) in SCHEMES {
-        if address == *scheme || (scheme.ends_with(':') && address.starts_with(scheme)) {
-            return make(address, options);
-        }
+    let (scheme, rest) = Scheme::of(address)?;
+    (scheme.make)(rest, options).map_err(|why| scheme.bad(address, &why))
+}
+
+/// What `read` makes of the rest of an address; it says what is wrong with that, as a [`Make`] does.
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+pub(crate) fn parse<T>(address: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Result<T, ProbeError> {
+    let (scheme, rest) = Scheme::of(address)?;
+    read(rest).map_err(|why| scheme.bad(address, &why))
+}
+
+impl Scheme {
+    /// The scheme of `address`, and what follows.
+    fn of(address: &str) -> Result<(&'static Self, &str), ProbeError> {
+        let rest = |scheme: &'static Self| {
+            let rest = address.strip_prefix(scheme.prefix)?;
+            (rest.is_empty() || scheme.prefix.ends_with(':')).then_some((scheme, rest))
+        };
+        SCHEMES.iter().find_map(rest).ok_or_else(|| unknown(address))
     }
-    // Its hosts are in DNS records, which holdup does not read: the source says what to do.
+
+    /// The error for an address of this scheme.
+    fn bad(&self, address: &str, why: &str) -> ProbeError {
+        let slashes = if self.example[self.prefix.len()..].starts_with("//") { "//" } else { "" };
+        let hidden = format!("{}{slashes}…", self.prefix);
+        let shown = if self.kind == Read { address } else { &hidden };
+        ProbeError::BadAddress(format!("--watch {shown}: {why}"))
+    }
+}
+
+fn unknown(address: &str) -> ProbeError {
+    // Its hosts are in DNS records, which holdup does not read.
     #[cfg(feature = "mongodb")]
     if address.starts_with("mongodb+srv:") {
-        return crate::mongodb::make(address, options);
+        return ProbeError::BadAddress(format!("--watch mongodb+srv://…: {}", crate::mongodb::SEVERAL_BY_NAME));
     }
-    // The address may contain a password: only its scheme is repeated.
-    let (scheme, rest) = address.split_once(':').map_or((address, ""), |(scheme, _)| (scheme, ":…"));
-    let names = || SCHEMES.iter().filter(|(.., what, _)| !what.starts_with("the same"));
-    let near = nearest(scheme, names().map(|(known, ..)| known.trim_end_matches(':')));
-    let near = near.and_then(|near| names().find(|(known, ..)| known.trim_end_matches(':') == near));
+    let name = address.split_once(':').map_or(address, |(name, _)| name);
+    let known = || SCHEMES.iter().filter(|scheme| !scheme.what.starts_with("the same"));
+    let bare = |scheme: &Scheme| scheme.prefix.trim_end_matches(':');
+    let near = nearest(name, known().map(bare));
+    let near = near.and_then(|near| known().find(|scheme| bare(scheme) == near));
     let hint = near.map_or_else(
         || {
-            let all: Vec<&str> = names().map(|(scheme, ..)| *scheme).collect();
+            let all: Vec<&str> = known().map(|scheme| scheme.prefix).collect();
             format!("supported: {}; `holdup doctor` proposes addresses for this machine", all.join(", "))
         },
-        |(_, example, ..)| format!("did you mean {example}?"),
+        |scheme| format!("did you mean {}?", scheme.example),
     );
-    Err(ProbeError::BadAddress(format!("--watch {scheme}{rest}: unknown source; {hint}")))
+    ProbeError::BadAddress(format!("--watch {}: unknown source; {hint}", without_rest(address)))
 }
 
 #[cfg(test)]
@@ -139,14 +180,16 @@ mod tests {
         let other = refused("oracle://u:canary@h");
         assert!(other.contains("supported: host, pid:, ") && other.contains("holdup doctor"), "{other}");
         assert!(!other.contains("canary"));
+        let several = refused("mongodb+srv://u:canary@cluster.example/");
+        assert!(several.contains("as a source of its own") && !several.contains("canary"), "{several}");
     }
 
     #[test]
     fn every_source_has_a_shortest_interval() {
         let check =
             |address, ms| check_interval(["host", address], Duration::from_millis(ms)).map_err(|e| e.to_string());
-        for (scheme, example, ..) in SCHEMES {
-            assert!(check(example, 100).is_ok() && check(example, 9).is_err(), "{scheme}");
+        for Scheme { prefix, example, .. } in SCHEMES {
+            assert!(check(example, 100).is_ok() && check(example, 9).is_err(), "{prefix}");
         }
         assert!(check("pid:1", 10).is_ok() && check("tracepoints", 10).is_ok());
         let said = check("mysql://u:canary@h", 99).unwrap_err();

@@ -12,7 +12,7 @@ mod ring;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use holdup_protocol::packets::{Capture, Options as CaptureOptions, Protocol, Totals, Vantage};
@@ -22,7 +22,7 @@ use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 use self::filter::PORTS_MAX;
 use self::ring::Ring;
 use crate::options::Options;
-use crate::own_thread::OwnThread;
+use crate::own_thread::{OwnThread, lock};
 use crate::reading::{Out, thread_cpu_time};
 use crate::{Collector, ProbeError, ReadError};
 
@@ -71,16 +71,11 @@ struct PacketResults {
     cpu: Option<Duration>,
 }
 
-/// Makes the collector for `wire:PORTS` or `wire:PORTS?pid=N`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
-///
-/// # Errors
-/// If the ports are not understood, or a port's protocol is unknown.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let bad = |why: String| ProbeError::BadAddress(format!("--watch {address}: {why}"));
-    let (list, query) = address.split_once('?').map_or((address, None), |(list, query)| (list, Some(query)));
-    let ports = ports(list).map_err(bad)?;
-    let pid = query.map(pid).transpose().map_err(bad)?;
-    let source = address.to_owned();
+/// Makes the collector for `wire:PORTS` or `wire:PORTS?pid=N`.
+pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    let (list, query) = rest.split_once('?').map_or((rest, None), |(list, query)| (list, Some(query)));
+    let (ports, pid) = (ports(list)?, query.map(pid).transpose()?);
+    let source = format!("wire:{rest}");
     Ok(Box::new(Wire { source, ports, pid, reader: None, settings_read: 0, lost: (0, 0), cpu: Duration::ZERO }))
 }
 
@@ -91,8 +86,7 @@ fn pid(query: &str) -> Result<u32, String> {
     })
 }
 
-fn ports(address: &str) -> Result<Vec<(u16, Protocol)>, String> {
-    let list = address.strip_prefix("wire:").unwrap_or_default();
+fn ports(list: &str) -> Result<Vec<(u16, Protocol)>, String> {
     let ports: Vec<(u16, Protocol)> = list.split(',').map(one).collect::<Result<_, _>>()?;
     if ports.len() > PORTS_MAX {
         return Err(format!("too many ports: wire: takes at most {PORTS_MAX}"));
@@ -168,7 +162,7 @@ fn read(mut ring: Ring, mut capture: Capture, seen: &Mutex<PacketResults>, stop:
         if is_over {
             capture.finish(clock::now_ns(), &mut |row| rows.push(row));
         }
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(seen);
         let room = ROWS_MAX.saturating_sub(seen.rows.len());
         seen.rows_left_out += rows.len().saturating_sub(room) as u64;
         rows.truncate(room);
@@ -201,15 +195,15 @@ impl Collector for Wire {
             Ok(_) => return Ok(Coverage::with_parts(&self.source, Vec::new())),
             Err(error) => error,
         };
-        let source_name = self.source.clone();
         let enable = if self.pid.is_some() { ENABLE_THERE } else { ENABLE };
         let gone = self.pid.filter(|_| why.kind() == std::io::ErrorKind::NotFound);
+        let unreachable = |why| ProbeError::unreachable(&self.source, why);
         Err(match (why.raw_os_error(), gone) {
             (Some(libc::EPERM | libc::EACCES), _) => {
-                ProbeError::Denied { source_name, why: format!("this account may not capture packets; {enable}") }
+                ProbeError::denied(&self.source, format!("this account may not capture packets; {enable}"))
             }
-            (_, Some(pid)) => ProbeError::Unreachable { source_name, why: format!("the process {pid} does not exist") },
-            _ => ProbeError::Unreachable { source_name, why: format!("cannot capture packets: {why}; {enable}") },
+            (_, Some(pid)) => unreachable(format!("the process {pid} does not exist")),
+            _ => unreachable(format!("cannot capture packets: {why}; {enable}")),
         })
     }
 
@@ -247,7 +241,7 @@ impl Wire {
     /// If some were lost; the others are added nevertheless.
     fn take(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let Some(reader) = &self.reader else { return Ok(()) };
-        let mut seen = reader.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&reader.seen);
         let rows = std::mem::take(&mut seen.rows);
         let trips = std::mem::take(&mut seen.round_trips);
         let (totals, dropped, left_out, cpu) = (seen.totals, seen.dropped, seen.rows_left_out, seen.cpu);
@@ -324,22 +318,22 @@ mod tests {
     #[test]
     fn addresses() {
         let (mysql, postgres) = (Protocol::Mysql, Protocol::Postgres);
-        assert_eq!(ports("wire:3306"), Ok(vec![(3306, mysql)]));
+        assert_eq!(ports("3306"), Ok(vec![(3306, mysql)]));
         assert_eq!(
-            ports("wire:3306,5432,7000=postgresql,7001=mariadb"),
+            ports("3306,5432,7000=postgresql,7001=mariadb"),
             Ok(vec![(3306, mysql), (5432, postgres), (7000, postgres), (7001, mysql)])
         );
         for (address, hint) in [
-            ("wire:", "not a port"),
-            ("wire:0", "not a port"),
-            ("wire:99999", "not a port"),
-            ("wire:7000", "wire:7000=mysql"),
-            ("wire:1=oracle", "supported"),
+            ("", "not a port"),
+            ("0", "not a port"),
+            ("99999", "not a port"),
+            ("7000", "wire:7000=mysql"),
+            ("1=oracle", "supported"),
         ] {
             assert!(ports(address).is_err_and(|why| why.contains(hint)), "{address}");
         }
         assert_eq!((pid("pid=71"), pid("pid=").is_err(), pid("port=1").is_err()), (Ok(71), true, true));
         let many: Vec<String> = (0..17).map(|n| format!("{}=mysql", 100 + n)).collect();
-        assert!(ports(&format!("wire:{}", many.join(","))).is_err());
+        assert!(ports(&many.join(",")).is_err());
     }
 }

@@ -14,6 +14,9 @@ const NAME_CHARACTERS_MAX: usize = 120;
 /// Most indexes of a collection, and most members of a replica set: a server allows 64 and 50.
 const ROWS_MAX: usize = 64;
 
+/// Databases of the server itself.
+pub const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
+
 /// Fields of `collStats`.
 const SIZES: &[(&[&str], Metric)] = &[
     (&["size"], metric::COLLECTION_DATA_BYTES),
@@ -38,10 +41,6 @@ fn labels(database: &str, collection: &str, more: Option<(&'static str, &str)>) 
     Labels::new(own.into_iter().chain(more.map(|(name, value)| (name, cut(value)))))
 }
 
-fn figure(metric: Metric, labels: Labels, value: f64) -> Figure {
-    Figure { metric: metric.name.to_owned(), labels, value }
-}
-
 /// Collections by the time that operations on them took, the busiest first, with that time in
 /// microseconds: the answer of `top`. The server's own databases are left out.
 fn by_time(top: &Value) -> Vec<(&str, &str, f64)> {
@@ -51,7 +50,7 @@ fn by_time(top: &Value) -> Vec<(&str, &str, f64)> {
         .filter_map(|(name, totals)| {
             let (database, collection) = name.split_once('.')?;
             let time = totals.at(&["total", "time"]).and_then(Value::number)?;
-            (!["admin", "config", "local"].contains(&database)).then_some((database, collection, time))
+            (!OWN_DATABASES.contains(&database)).then_some((database, collection, time))
         })
         .collect();
     all.sort_by(|a, b| b.2.total_cmp(&a.2));
@@ -68,8 +67,9 @@ pub fn usage(top: &Value, most: usize) -> (Vec<Figure>, Vec<(String, String)>) {
         for (kind, field) in [("reads", "readLock"), ("writes", "writeLock")] {
             let number = |of: &str| top.at(&["totals", &format!("{database}.{collection}"), field, of])?.number();
             let labels = labels(database, collection, Some(("kind", kind)));
-            figures.extend(number("count").map(|count| figure(metric::COLLECTION_OPERATIONS, labels.clone(), count)));
-            figures.extend(number("time").map(|us| figure(metric::COLLECTION_TIME, labels, us / 1e6)));
+            figures
+                .extend(number("count").map(|count| Figure::new(metric::COLLECTION_OPERATIONS, labels.clone(), count)));
+            figures.extend(number("time").map(|us| Figure::new(metric::COLLECTION_TIME, labels, us / 1e6)));
         }
     }
     (figures, names)
@@ -80,11 +80,11 @@ pub fn usage(top: &Value, most: usize) -> (Vec<Figure>, Vec<(String, String)>) {
 pub fn collection(stats: &Value, database: &str, name: &str) -> Vec<Figure> {
     let sizes = SIZES.iter().filter_map(|(path, metric)| Some((metric, stats.at(path)?.number()?)));
     let mut figures: Vec<Figure> =
-        sizes.map(|(metric, value)| figure(*metric, labels(database, name, None), value)).collect();
+        sizes.map(|(metric, value)| Figure::new(*metric, labels(database, name, None), value)).collect();
     let indexes = stats.get("indexSizes").map(Value::entries).unwrap_or_default();
     for (index, size) in indexes.iter().take(ROWS_MAX) {
         let labels = labels(database, name, Some(("index", index.as_str())));
-        figures.extend(size.number().map(|bytes| figure(metric::INDEX_BYTES, labels, bytes)));
+        figures.extend(size.number().map(|bytes| Figure::new(metric::INDEX_BYTES, labels, bytes)));
     }
     figures
 }
@@ -94,7 +94,7 @@ pub fn collection(stats: &Value, database: &str, name: &str) -> Vec<Figure> {
 pub fn index_uses(documents: &[Value], database: &str, name: &str) -> Vec<Figure> {
     let uses = documents.iter().take(ROWS_MAX).filter_map(|document| {
         let labels = labels(database, name, Some(("index", document.get("name")?.text()?)));
-        Some(figure(metric::INDEX_USES, labels, document.at(&["accesses", "ops"])?.number()?))
+        Some(Figure::new(metric::INDEX_USES, labels, document.at(&["accesses", "ops"])?.number()?))
     });
     uses.collect()
 }
@@ -113,14 +113,14 @@ pub fn replica_set(status: &Value) -> Vec<Figure> {
         let (name, state) = (text("name"), text("stateStr"));
         if let Some(health) = member.get("health").and_then(Value::number) {
             let labels = Labels::new([("member", name.as_str()), ("state", state.as_str())]);
-            figures.push(figure(metric::REPLICA_HEALTH, labels, health));
+            figures.push(Figure::new(metric::REPLICA_HEALTH, labels, health));
         }
         let is_self = member.get("self").is_some_and(Value::is_true);
         let committed = status.at(&["optimes", "lastCommittedWallTime"]).filter(|_| is_self).and_then(seconds);
         let reached = STAGES.iter().filter_map(|(field, stage)| Some((*stage, seconds(member.get(field)?)?)));
         for (stage, at) in reached.chain(committed.map(|at| ("committed", at))) {
             let labels = Labels::new([("member", name.as_str()), ("state", state.as_str()), ("stage", stage)]);
-            figures.push(figure(metric::REPLICA_OPTIME, labels, at));
+            figures.push(Figure::new(metric::REPLICA_OPTIME, labels, at));
         }
     }
     figures
@@ -155,8 +155,8 @@ mod tests {
         let (figures, names) = usage(&read(Writer::new().document("totals", all)), 1);
         assert_eq!(names, [("shop".to_owned(), "a.b".to_owned())]);
         let labels = |kind| labels("shop", "a.b", Some(("kind", kind)));
-        assert_eq!(figures[0], figure(metric::COLLECTION_OPERATIONS, labels("reads"), 6.0));
-        assert_eq!(figures[3], figure(metric::COLLECTION_TIME, labels("writes"), 2.0));
+        assert_eq!(figures[0], Figure::new(metric::COLLECTION_OPERATIONS, labels("reads"), 6.0));
+        assert_eq!(figures[3], Figure::new(metric::COLLECTION_TIME, labels("writes"), 2.0));
     }
 
     #[test]
@@ -169,7 +169,10 @@ mod tests {
             .document("indexSizes", Writer::new().long("_id_", 70).long("total_1", 80));
         let figures = collection(&read(stats), "shop", "orders");
         assert_eq!(figures.len(), 5, "{:?}", shown(&figures));
-        assert_eq!(figures[4], figure(metric::INDEX_BYTES, labels("shop", "orders", Some(("index", "total_1"))), 80.0));
+        assert_eq!(
+            figures[4],
+            Figure::new(metric::INDEX_BYTES, labels("shop", "orders", Some(("index", "total_1"))), 80.0)
+        );
         let used = read(Writer::new().text("name", "total_1").document("accesses", Writer::new().long("ops", 5)));
         let uses = index_uses(&[used, Value::Null], "shop", "orders");
         assert_eq!(uses.len(), 1);

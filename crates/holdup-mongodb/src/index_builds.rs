@@ -40,12 +40,11 @@ pub(crate) fn index_builds(operations: &[Value]) -> Vec<Figure> {
             }
         }
     }
-    let figure = |metric: &str, labels: Labels, value| Figure { metric: metric.to_owned(), labels, value };
-    let mut figures = vec![figure(metric::INDEX_BUILDS.name, Labels::none(), 0.0)];
+    let mut figures = vec![Figure::new(metric::INDEX_BUILDS, Labels::none(), 0.0)];
     for (collection, (phase, done)) in builds {
         let labels = Labels::new([("collection", collection.as_str()), ("phase", phase)]);
-        figures.extend(done.map(|done| figure(metric::INDEX_BUILD_PROGRESS_RATIO.name, labels.clone(), done)));
-        figures.push(figure(metric::INDEX_BUILDS.name, labels, 1.0));
+        figures.extend(done.map(|done| Figure::new(metric::INDEX_BUILD_PROGRESS_RATIO, labels.clone(), done)));
+        figures.push(Figure::new(metric::INDEX_BUILDS, labels, 1.0));
     }
     figures
 }

@@ -23,7 +23,7 @@ mod versions;
 mod writer;
 
 pub use bson::{BsonError, DOCUMENT_BYTES_MAX, Document, Element, Elements};
-pub use collections::{collection, index_uses, replica_set, usage};
+pub use collections::{OWN_DATABASES, collection, index_uses, replica_set, usage};
 pub use decimal::{decimal, decimal_text};
 pub use log::{LogLine, Logged, Message, is_log_json, is_log_text, logged};
 pub use operations::{OWN_NAME, Operations, comment_trace_id, operations};
@@ -45,4 +45,10 @@ pub struct Figure {
     pub labels: holdup_recording::Labels,
     /// The value.
     pub value: f64,
+}
+
+impl Figure {
+    fn new(metric: impl holdup_recording::metrics::MetricName, labels: holdup_recording::Labels, value: f64) -> Self {
+        Self { metric: metric.name().to_owned(), labels, value }
+    }
 }

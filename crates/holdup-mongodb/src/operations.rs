@@ -46,11 +46,11 @@ pub fn operations(list: &[Value], at: i64, source: &str) -> Operations {
     }
     let states = states.into_iter().map(|((command, true_state), count)| {
         let labels = Labels::new([("command", command.as_str()), ("true_state", true_state)]);
-        Figure { metric: metrics::mongodb::SESSIONS.name.to_owned(), labels, value: count }
+        Figure::new(metrics::mongodb::SESSIONS, labels, count)
     });
     let waits = waits.into_iter().map(|(wait, count)| {
         let labels = Labels::new([("wait", wait)]);
-        Figure { metric: metrics::mongodb::ACTIVE_OPERATIONS.name.to_owned(), labels, value: count }
+        Figure::new(metrics::mongodb::ACTIVE_OPERATIONS, labels, count)
     });
     found.figures.extend(states.chain(waits));
     found.figures.extend(index_builds(list));

@@ -20,6 +20,7 @@ mod grpc;
 mod http;
 mod intake;
 mod json;
+mod message;
 mod messages;
 mod metrics;
 mod protobuf;

@@ -146,8 +146,8 @@ fn collectors() -> String {
     text += "# Sources\n\nThe addresses that `--watch` takes, and `watch:` in a scenario. `holdup doctor` proposes the list \
              for a machine.\n\n";
     text += "| `--watch` | is |\n|---|---|\n";
-    for (_, example, what, _) in SCHEMES {
-        text += &format!("| `{example}` | {what} |\n");
+    for scheme in SCHEMES {
+        text += &format!("| `{}` | {} |\n", scheme.example, scheme.what);
     }
     text += "\n## Metrics\n\nThe names in the table \
              [samples](recording/tables.md#samples-one-raw-counter-or-gauge-at-one-instant), by source. A counter only grows until its \

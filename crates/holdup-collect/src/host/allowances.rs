@@ -12,6 +12,7 @@ use holdup_recording::metrics::host::{
 };
 
 use super::Reader;
+use super::block::entries;
 use crate::ReadError;
 use crate::proc::driver_statistics::Drivers;
 use crate::proc::{Proc, Tree};
@@ -88,12 +89,8 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
 /// Network devices with hardware behind them, or what the hypervisor shows as such.
 fn devices(proc: &Proc) -> Vec<String> {
     let folder = proc.path(Tree::Sys, "class/net");
-    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-    let hardware = entries.filter(|entry| entry.path().join("device").exists());
-    let mut names: Vec<String> = hardware.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names.truncate(DEVICES_MAX);
-    names
+    let names = entries(&folder).into_iter().filter(|name| folder.join(name).join("device").exists());
+    names.take(DEVICES_MAX).collect()
 }
 
 impl Layout {

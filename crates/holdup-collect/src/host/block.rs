@@ -60,7 +60,7 @@ pub(super) fn chosen(words: &str) -> String {
 }
 
 /// Sorted names in a folder; none if it cannot be read.
-fn entries(folder: &Path) -> Vec<String> {
+pub(super) fn entries(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<String> = entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
     names.sort();

@@ -107,24 +107,12 @@ impl Cgroup {
         let before = out.batch.samples.len();
         let Self { levels, devices, buffer, .. } = self;
         let mut failed = Vec::new();
-        if let Some(at) = &levels.cpu {
-            failed.extend(cpu(at, buffer, out).err());
-        }
-        if let Some(level) = &levels.cpu_usage {
-            failed.extend(cpu_usage(level, buffer, out).err());
-        }
-        if let Some(level) = &levels.processes {
-            failed.extend(processes(level, buffer, out).err());
-        }
-        if let Some(at) = &levels.memory {
-            failed.extend(memory(at, buffer, out).err());
-        }
-        if let Some(at) = &levels.disk {
-            failed.extend(disk(at, proc, devices, buffer, out).err());
-        }
-        if let Some(level) = &levels.pressure {
-            failed.extend(pressure(level, buffer, out).err());
-        }
+        failed.extend(levels.cpu.as_ref().and_then(|at| cpu(at, buffer, out).err()));
+        failed.extend(levels.cpu_usage.as_ref().and_then(|level| cpu_usage(level, buffer, out).err()));
+        failed.extend(levels.processes.as_ref().and_then(|level| processes(level, buffer, out).err()));
+        failed.extend(levels.memory.as_ref().and_then(|at| memory(at, buffer, out).err()));
+        failed.extend(levels.disk.as_ref().and_then(|at| disk(at, proc, devices, buffer, out).err()));
+        failed.extend(levels.pressure.as_ref().and_then(|level| pressure(level, buffer, out).err()));
         if let Some(error) = failed.into_iter().next() {
             return Err(error);
         }
@@ -247,17 +235,17 @@ fn cpu(VersionedLevel { is_v2, level }: &VersionedLevel, buffer: &mut Vec<u8>, o
     let counters = keyed::flat("cpu.stat", level.read("cpu.stat", buffer)?)?;
     // Version 1 counts nanoseconds.
     let (throttled, unit) = if *is_v2 { ("throttled_usec", 1e6) } else { ("throttled_time", 1e9) };
-    for (metric, name, unit) in [
-        // Version 2 only; version 1 has a separate accounting controller.
-        (metrics::cgroup::CPU_USAGE, "usage_usec", 1e6),
-        (metrics::cgroup::CPU_PERIODS, "nr_periods", 1.0),
-        (metrics::cgroup::CPU_THROTTLED_PERIODS, "nr_throttled", 1.0),
-        (metrics::cgroup::CPU_THROTTLED_TIME, throttled, unit),
-    ] {
-        if let Some(value) = counters.get(name) {
-            out.put(metric, labels(level, &[]), *value as f64 / unit);
-        }
-    }
+    let of = |name: &str, unit: f64| counters.get(name).map(|value| *value as f64 / unit);
+    out.put_known(
+        &labels(level, &[]),
+        [
+            // Version 2 only; version 1 has a separate accounting controller.
+            (metrics::cgroup::CPU_USAGE, of("usage_usec", 1e6)),
+            (metrics::cgroup::CPU_PERIODS, of("nr_periods", 1.0)),
+            (metrics::cgroup::CPU_THROTTLED_PERIODS, of("nr_throttled", 1.0)),
+            (metrics::cgroup::CPU_THROTTLED_TIME, of(throttled, unit)),
+        ],
+    );
     Ok(())
 }
 
@@ -303,17 +291,21 @@ fn memory(
     let stat = keyed::flat("memory.stat", level.read("memory.stat", buffer)?)?;
     // Version 1 counts the cgroup alone, and with all below it as `total_`. Before Linux 5.9 there
     // was one kind of refault.
-    let of = |name: &str| if *is_v2 { stat.get(name) } else { stat.get(format!("total_{name}").as_str()) }.copied();
-    let mut put = |metric: Metric, more: &[(&str, &str)], value: Option<u64>| {
-        if let Some(value) = value {
-            out.put(metric, labels(level, more), value as f64);
-        }
+    let of = |name: &str| {
+        let found = if *is_v2 { stat.get(name) } else { stat.get(format!("total_{name}").as_str()) };
+        found.map(|value| *value as f64)
     };
-    put(metrics::cgroup::MEMORY_FILE_BYTES, &[], of(if *is_v2 { "file" } else { "cache" }));
-    put(metrics::cgroup::MEMORY_MAJOR_FAULTS, &[], of("pgmajfault"));
+    out.put_known(
+        &labels(level, &[]),
+        [
+            (metrics::cgroup::MEMORY_FILE_BYTES, of(if *is_v2 { "file" } else { "cache" })),
+            (metrics::cgroup::MEMORY_MAJOR_FAULTS, of("pgmajfault")),
+        ],
+    );
     let file = of("workingset_refault_file").or_else(|| of("workingset_refault"));
-    put(metrics::cgroup::MEMORY_REFAULTS, &[("type", "file")], file);
-    put(metrics::cgroup::MEMORY_REFAULTS, &[("type", "anon")], of("workingset_refault_anon"));
+    for (kind, value) in [("file", file), ("anon", of("workingset_refault_anon"))] {
+        out.put_known(&labels(level, &[("type", kind)]), [(metrics::cgroup::MEMORY_REFAULTS, value)]);
+    }
     out.begin();
     // A kernel may lack the file; an existing one must be complete.
     let file = if *is_v2 { "memory.events" } else { "memory.oom_control" };
@@ -328,13 +320,13 @@ fn memory(
     } else {
         level.word("memory.failcnt").and_then(|text| text.parse().ok())
     };
-    let mut put = |metric: Metric, value: Option<u64>| {
-        if let Some(value) = value {
-            out.put(metric, labels(level, &[]), value as f64);
-        }
-    };
-    put(metrics::cgroup::MEMORY_LIMIT_HITS, hits);
-    put(metrics::cgroup::OUT_OF_MEMORY_KILLS, kills);
+    out.put_known(
+        &labels(level, &[]),
+        [
+            (metrics::cgroup::MEMORY_LIMIT_HITS, hits.map(|count: u64| count as f64)),
+            (metrics::cgroup::OUT_OF_MEMORY_KILLS, kills.map(|count| count as f64)),
+        ],
+    );
     Ok(())
 }
 

@@ -4,15 +4,35 @@
 
 use std::collections::HashSet;
 
-use holdup_recording::metrics::Metric;
-use holdup_recording::{Labels, metrics};
+use holdup_recording::Labels;
+use holdup_recording::metrics::{Metric, host as metric};
 
 use super::Reader;
 use crate::ReadError;
 use crate::proc::Tree;
-use crate::proc::diskstats::{self, Disk, SECTOR_BYTES};
+use crate::proc::diskstats::{self, SECTOR_BYTES};
 use crate::reading::Out;
 
+/// The numbers of a device by their place in its line: metric, direction, and how many make one of the
+/// metric's unit.
+const NUMBERS: [(usize, Metric, Option<&str>, f64); 14] = [
+    (0, metric::DISK_OPERATIONS, Some("read"), 1.0),
+    (1, metric::DISK_MERGED, Some("read"), 1.0),
+    (2, metric::DISK_IO_BYTES, Some("read"), 1.0 / SECTOR_BYTES),
+    (3, metric::DISK_OPERATION_TIME, Some("read"), 1e3),
+    (4, metric::DISK_OPERATIONS, Some("write"), 1.0),
+    (5, metric::DISK_MERGED, Some("write"), 1.0),
+    (6, metric::DISK_IO_BYTES, Some("write"), 1.0 / SECTOR_BYTES),
+    (7, metric::DISK_OPERATION_TIME, Some("write"), 1e3),
+    (8, metric::DISK_IN_FLIGHT, None, 1.0),
+    (9, metric::DISK_IO_TIME, None, 1e3),
+    (10, metric::DISK_WEIGHTED_IO_TIME, None, 1e3),
+    (11, metric::DISK_DISCARDS, None, 1.0),
+    (15, metric::DISK_FLUSHES, None, 1.0),
+    (16, metric::DISK_FLUSH_TIME, None, 1e3),
+];
+
+/// Adds the numbers of every device.
 pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     let devices = whole_devices(reader)?;
     out.begin();
@@ -21,33 +41,14 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
         let device = diskstats::device(line);
         let device = device.ok_or_else(|| ReadError("/proc/diskstats: a line without a device".to_owned()))?;
         if devices.contains(device) {
-            put(&Disk::parse(line)?, out);
+            let numbers = diskstats::numbers(line)?;
+            for (place, metric, direction, unit) in NUMBERS {
+                let labels = Labels::new([("device", device)].into_iter().chain(direction.map(|it| ("direction", it))));
+                out.put_known(&labels, [(metric, numbers[place].map(|number| number as f64 / unit))]);
+            }
         }
     }
     Ok(())
-}
-
-fn put(disk: &Disk, out: &mut Out) {
-    let of = |direction: &str| Labels::new([("device", disk.device), ("direction", direction)]);
-    for (direction, requests) in [("read", &disk.reads), ("write", &disk.writes)] {
-        out.put(metrics::host::DISK_OPERATIONS, of(direction), requests.operations as f64);
-        out.put(metrics::host::DISK_MERGED, of(direction), requests.merged as f64);
-        out.put(metrics::host::DISK_IO_BYTES, of(direction), requests.sectors as f64 * SECTOR_BYTES);
-        out.put(metrics::host::DISK_OPERATION_TIME, of(direction), requests.time_ms as f64 / 1e3);
-    }
-    let mut whole = |metric: Metric, value: f64| out.put(metric, Labels::new([("device", disk.device)]), value);
-    if let Some(in_flight) = disk.in_flight {
-        whole(metrics::host::DISK_IN_FLIGHT, f64::from(in_flight));
-    }
-    whole(metrics::host::DISK_IO_TIME, disk.busy_ms as f64 / 1e3);
-    whole(metrics::host::DISK_WEIGHTED_IO_TIME, disk.weighted_ms as f64 / 1e3);
-    if let Some(discards) = disk.discards {
-        whole(metrics::host::DISK_DISCARDS, discards.operations as f64);
-    }
-    if let Some((flushes, time_ms)) = disk.flushes {
-        whole(metrics::host::DISK_FLUSHES, flushes as f64);
-        whole(metrics::host::DISK_FLUSH_TIME, time_ms as f64 / 1e3);
-    }
 }
 
 /// Devices with a folder in `/sys/block` (partitions have none) and a size: an unused loop or zram

@@ -6,6 +6,7 @@ use holdup_recording::metrics::Metric;
 use holdup_recording::{Labels, metrics};
 
 use super::Reader;
+use super::block::entries;
 use crate::ReadError;
 use crate::proc::{Proc, Tree, number, qdiscs};
 use crate::reading::Out;
@@ -71,11 +72,7 @@ const INTERFACES_MAX: usize = 200;
 /// `net.DEV.driver` of hardware, `net.DEV.qdisc`, and `net.DEV.shaper_bytes_per_second` of a token bucket.
 pub(super) fn settings(proc: &Proc) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let folder = std::fs::read_dir(proc.path(Tree::Sys, "class/net"));
-    let entries = folder.into_iter().flatten().flatten().take(INTERFACES_MAX);
-    let mut devices: Vec<String> = entries.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
-    devices.sort();
-    for device in devices {
+    for device in entries(&proc.path(Tree::Sys, "class/net")).into_iter().take(INTERFACES_MAX) {
         let megabits = proc.word(Tree::Sys, &format!("class/net/{device}/speed")).and_then(|v| v.parse::<i64>().ok());
         // -1: the driver does not know.
         if let Some(megabits) = megabits.filter(|v| *v > 0) {

@@ -1,6 +1,7 @@
 //! Where the kernel itself drops packets: a CPU's backlog of received ones, and the table of
 //! tracked connections of this network namespace. The queues for sending are read in `network`.
 
+use holdup_recording::Labels;
 use holdup_recording::metrics::host as metric;
 
 use super::Reader;
@@ -50,15 +51,15 @@ pub(super) fn tracked(reader: &mut Reader, out: &mut Out) -> Result<(), ReadErro
         return Ok(());
     }
     out.begin();
-    let found = conntrack::counters(reader.proc.read_lines(REFUSED, &mut reader.buffer)?)?;
-    for (metric, value) in [
-        (metric::NETWORK_CONNTRACK_DROPPED, found.dropped),
-        (metric::NETWORK_CONNTRACK_EARLY_DROPPED, found.early_dropped),
-        (metric::NETWORK_CONNTRACK_INSERT_FAILED, found.insert_failed),
-    ] {
-        if let Some(value) = value {
-            out.put_plain(metric, value as f64);
-        }
-    }
+    // No room for a connection, one forgotten to make room, and two packets of one at once.
+    let wanted = ["drop", "early_drop", "insert_failed"];
+    let found = conntrack::counters(reader.proc.read_lines(REFUSED, &mut reader.buffer)?, &wanted)?;
+    let metrics = [
+        metric::NETWORK_CONNTRACK_DROPPED,
+        metric::NETWORK_CONNTRACK_EARLY_DROPPED,
+        metric::NETWORK_CONNTRACK_INSERT_FAILED,
+    ];
+    let counts = found.into_iter().map(|count| count.map(|count| count as f64));
+    out.put_known(&Labels::none(), metrics.into_iter().zip(counts));
     Ok(())
 }

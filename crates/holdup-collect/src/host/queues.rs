@@ -9,10 +9,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_recording::{Coverage, CoverageState, Labels, metrics};
+use holdup_recording::{Coverage, Labels, metrics};
 
-use super::{Reader, connections, part};
+use super::{Reader, connections};
 use crate::ReadError;
+use crate::coverage::{Line as _, part};
 use crate::proc::sock_diag::{self, Connection};
 use crate::proc::socket::{CLOSE_WAIT, ESTABLISHED, LISTEN};
 use crate::proc::sockets;
@@ -40,7 +41,7 @@ pub(super) fn lacking(reader: &mut Reader) -> Option<Coverage> {
     let why = "the kernel does not answer sock_diag queries: round trips, retransmitted segments and the \
                client's side of connections are not seen";
     let enable = "modprobe tcp_diag inet_diag, and let the sandbox pass netlink sockets";
-    Some(part("connections", CoverageState::Absent, why, enable))
+    Some(part(super::SOURCE, "connections").absent(why).enable(enable))
 }
 
 pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {

@@ -4,6 +4,8 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use crate::http::decoded;
+
 /// Where a pod finds its service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -81,7 +83,7 @@ impl Address {
         };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = decoded(value).filter(|value| !value.is_empty());
+            let value = decoded(value).ok().filter(|value| !value.is_empty());
             let value = value.ok_or_else(|| format!("{name} needs a value, with % written as %25 and & as %26"))?;
             match name {
                 "namespace" => found.namespace = value,
@@ -137,23 +139,6 @@ pub(super) fn word(path: &Path) -> Result<String, String> {
         .map_err(|e| format!("{}: {e}", path.display()))?;
     let text = text.trim();
     if text.is_empty() { Err(format!("{}: the file is empty", path.display())) } else { Ok(text.to_owned()) }
-}
-
-/// Decodes `%3D` and the like; none if the result is not UTF-8.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        rest = after;
-        if *byte == b'%' {
-            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(*byte);
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -85,17 +85,7 @@ impl Api {
             }
             tls = tls.root_certs(ureq::tls::RootCerts::new_with_certs(&found));
         }
-        let agent = ureq::Agent::config_builder()
-            .timeout_global(Some(TIMEOUT))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .tls_config(tls.build())
-            .proxy(None)
-            .accept("application/json")
-            .user_agent(concat!("holdup/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .into();
+        let agent = http::config(TIMEOUT, "application/json").tls_config(tls.build()).build().into();
         Ok(Self { address: address.clone(), agent })
     }
 

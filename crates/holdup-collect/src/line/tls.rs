@@ -3,7 +3,7 @@
 
 use std::io::{Error, ErrorKind, Result as IoResult};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,6 +28,29 @@ pub(crate) enum Trust<'a> {
         /// Whether the certificate may be for another host name.
         any_name: bool,
     },
+}
+
+/// Whether a connection is encrypted, and how far the certificate is checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tls {
+    #[default]
+    Off,
+    /// Encrypted, without checking the certificate.
+    Any,
+    /// With a certificate for this host name that is signed by the authority in this file, or by one
+    /// that the machine trusts.
+    Verify(Option<PathBuf>),
+}
+
+impl Tls {
+    /// Which servers it accepts; none without encryption. `parameter` names the file in addresses.
+    pub(crate) fn trust(&self, parameter: &'static str) -> Option<Trust<'_>> {
+        match self {
+            Self::Off => None,
+            Self::Any => Some(Trust::All),
+            Self::Verify(file) => Some(Trust::Authority { file: file.as_deref(), parameter, any_name: false }),
+        }
+    }
 }
 
 /// The client side of an encrypted connection to `host`, or why it cannot be made.

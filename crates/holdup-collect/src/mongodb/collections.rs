@@ -3,9 +3,9 @@
 //! of two of them at most.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use holdup_mongodb::{Figure, Value, collection, index_uses, usage};
+use holdup_mongodb::{Figure, OWN_DATABASES, Value, collection, index_uses, usage};
 
 use super::commands::Command;
 use super::parts::Parts;
@@ -27,9 +27,6 @@ const USES_EVERY: Duration = Duration::from_secs(5);
 /// How often the sizes of each collection are read.
 const SIZES_EVERY: Duration = Duration::from_secs(60);
 
-/// Databases of the server itself.
-const OWN: [&str; 3] = ["admin", "config", "local"];
-
 /// A collection that is gone, or is a view.
 const GONE: [i64; 2] = [26, 166];
 
@@ -50,17 +47,17 @@ impl Collections {
     /// Reads what is due.
     pub(super) fn sample(&mut self, server: &mut Server, parts: &mut Parts) -> Result<Vec<Figure>, Failure> {
         let (mut turn, mut figures) = (Turn::default(), Vec::new());
-        if parts.top && self.uses.is_due(&turn) {
-            let begun = Instant::now();
-            let top = server.ask(Command::Top);
-            self.uses.read(&mut turn, begun, &top);
-            figures.extend(usage(&top?, COLLECTIONS_MAX).0);
+        if parts.top
+            && let Some(begun) = self.uses.due(&turn)
+        {
+            let top = self.uses.read(&mut turn, begun, server.ask(Command::Top))?;
+            figures.extend(usage(&top, COLLECTIONS_MAX).0);
         }
-        if self.due.is_empty() && (parts.sizes || parts.index_uses) && self.sizes.is_due(&turn) {
-            let begun = Instant::now();
-            let names = names(server, parts.top, COLLECTIONS_MAX);
-            self.sizes.read(&mut turn, begun, &names);
-            self.due.extend(names?);
+        if self.due.is_empty()
+            && (parts.sizes || parts.index_uses)
+            && let Some(begun) = self.sizes.due(&turn)
+        {
+            self.due.extend(self.sizes.read(&mut turn, begun, names(server, parts.top, COLLECTIONS_MAX))?);
         }
         for _ in 0..AT_ONCE {
             let Some((database, name)) = self.due.pop_front() else { break };
@@ -122,7 +119,7 @@ fn largest(databases: &Value) -> Vec<String> {
     let mut entries: Vec<&Value> = databases.get("databases").map(Value::items).unwrap_or_default().iter().collect();
     entries.sort_by(|a, b| size(b).total_cmp(&size(a)));
     let names = entries.into_iter().filter_map(|entry| entry.get("name").and_then(Value::text));
-    names.filter(|name| !OWN.contains(name)).take(DATABASES_MAX).map(str::to_owned).collect()
+    names.filter(|name| !OWN_DATABASES.contains(name)).take(DATABASES_MAX).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

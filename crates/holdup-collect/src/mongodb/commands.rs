@@ -4,27 +4,6 @@
 use holdup_mongodb::{OWN_NAME, Writer};
 use holdup_protocol::database::mongodb::ADMIN;
 
-/// The names of all commands, apart from the greeting and the login.
-#[cfg(test)]
-const READ_ONLY: &[&str] = &[
-    "aggregate",
-    "buildInfo",
-    "collStats",
-    "currentOp",
-    "find",
-    "getCmdLineOpts",
-    "getParameter",
-    "listCollections",
-    "listDatabases",
-    "replSetGetStatus",
-    "serverStatus",
-    "top",
-];
-
-/// The stages of its pipelines. A pipeline that writes ends with `$out` or `$merge`.
-#[cfg(test)]
-const STAGES: &[&str] = &["$currentOp", "$indexStats", "$limit"];
-
 /// The server ends a command after this time, milliseconds.
 const TIME_MS: i32 = 2_000;
 
@@ -146,6 +125,25 @@ mod tests {
     use holdup_mongodb::{Document, Value};
 
     use super::*;
+
+    /// The names of all commands, apart from the greeting and the login.
+    const READ_ONLY: &[&str] = &[
+        "aggregate",
+        "buildInfo",
+        "collStats",
+        "currentOp",
+        "find",
+        "getCmdLineOpts",
+        "getParameter",
+        "listCollections",
+        "listDatabases",
+        "replSetGetStatus",
+        "serverStatus",
+        "top",
+    ];
+
+    /// The stages of its pipelines. A pipeline that writes ends with `$out` or `$merge`.
+    const STAGES: &[&str] = &["$currentOp", "$indexStats", "$limit"];
 
     /// All of them. The match has no wildcard: a new command does not compile until it is here.
     fn all() -> Vec<Command<'static>> {

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use holdup_mongodb::{LogLine, Message, logged};
-use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
+use holdup_recording::{Batch, Coverage, Labels, clock};
 
 use super::executions::{EXECUTIONS_MAX, Ended, add, is_own};
+use crate::coverage::{Line as _, part};
 use crate::log::follow::{Follow, Line};
+use crate::reading::event;
 
 /// Most events of one sample, besides connections, which are counted.
 const EVENTS_MAX: usize = 500;
@@ -39,18 +40,9 @@ impl Log {
     /// Whether it can be read; its line of the coverage if not.
     pub(super) fn probe(&mut self, source: &str) -> Option<Coverage> {
         let error = self.skip_to_end().err()?;
-        Some(Coverage {
-            source: format!("{source} log"),
-            state: CoverageState::Absent,
-            why: Some(format!("{}: {error}", self.path.display())),
-            enable: Some(
-                "run holdup on the server's machine, as a user who may read its log (systemLog.path in its configuration)"
-                    .to_owned(),
-            ),
-            cpu_ratio: None,
-            reads_total: 0,
-            gaps_total: 0,
-        })
+        let enable =
+            "run holdup on the server's machine, as a user who may read its log (systemLog.path in its configuration)";
+        Some(part(source, "log").absent(format!("{}: {error}", self.path.display())).enable(enable))
     }
 
     fn skip_to_end(&mut self) -> std::io::Result<()> {
@@ -125,10 +117,7 @@ impl Look {
 
     fn finish(self, skipped: u64, source: &str, batch: &mut Batch) {
         let now = clock::now_ns();
-        let mut say = |at: i64, kind: &str, text: String, labels: Labels| {
-            let (source, kind) = (source.to_owned(), kind.to_owned());
-            batch.events.push(Event { observed_at: at, source, kind, text, labels });
-        };
+        let mut say = |at, kind, text: String, labels| batch.events.push(event(source, at, kind, text, labels));
         for (at, kind, text, labels) in self.events {
             say(at, kind, text, labels);
         }
@@ -241,6 +230,9 @@ mod tests {
     #[test]
     fn a_log_that_is_not_there_is_a_line_of_the_coverage() {
         let absent = Log::new(Path::new("/nonexistent/mongod.log")).probe("mongodb://x").unwrap();
-        assert!(absent.state == CoverageState::Absent && absent.why.unwrap().contains("/nonexistent/mongod.log"));
+        assert!(
+            absent.state == holdup_recording::CoverageState::Absent
+                && absent.why.unwrap().contains("/nonexistent/mongod.log")
+        );
     }
 }

@@ -3,7 +3,7 @@
 
 use holdup_mongodb::{NEWEST, OLDEST, Value, missing_sections};
 use holdup_protocol::database::mongodb::ADMIN;
-use holdup_recording::{Coverage, CoverageState};
+use holdup_recording::Coverage;
 
 use super::address::Address;
 use super::collections;
@@ -11,14 +11,8 @@ use super::commands::Command;
 use super::parts::{OperationsBy, Parts};
 use super::server::{Failure, Server};
 use crate::connections::Connections;
-
-/// The result of the probe.
-pub(super) struct ProbeResult {
-    pub(super) parts: Parts,
-    pub(super) coverage: Vec<Coverage>,
-    /// What the account may not do, and the grant for it.
-    pub(super) missing: Option<(String, String)>,
-}
+use crate::coverage::{Line as _, part};
+use crate::database::Found;
 
 /// What is asked, in turn.
 struct Probe<'p> {
@@ -29,7 +23,7 @@ struct Probe<'p> {
 }
 
 /// Probes the server.
-pub(super) fn find(server: &mut Server, address: &Address, connections: &Connections) -> Result<ProbeResult, Failure> {
+pub(super) fn find(server: &mut Server, address: &Address, connections: &Connections) -> Result<Found<Parts>, Failure> {
     let user = address.user.clone().unwrap_or_else(|| "USER".to_owned());
     let grant = format!(
         "db.getSiblingDB('{}').grantRolesToUser('{user}', [{{role: 'clusterMonitor', db: 'admin'}}])",
@@ -48,28 +42,28 @@ pub(super) fn find(server: &mut Server, address: &Address, connections: &Connect
                 None => format!("the server wants an account, and the address has none (USER@): {failure}"),
             };
             missing = Some((why, probe.grant.clone()));
-            probe.absent(" serverStatus", &failure);
+            probe.absent("serverStatus", &failure);
         }
-        Err(failure) => probe.unless_fatal(" serverStatus", failure)?,
+        Err(failure) => probe.unless_fatal("serverStatus", failure)?,
     }
     parts.operations = probe.operations()?;
-    parts.top = probe.has(" use of collections", |server| server.ask(Command::Top))?;
+    parts.top = probe.has("use of collections", |server| server.ask(Command::Top))?;
     if address.sizes {
-        probe.collections(&mut parts, || Server::connect(address, connections))?;
+        probe.collections(&mut parts, || connections.attempt(|| Server::open(address, connections)))?;
     } else {
-        probe.put(" collections", CoverageState::Absent, "the address says ?sizes=false".to_owned(), None);
+        probe.coverage.push(part(&probe.source, "collections").absent("the address says ?sizes=false"));
     }
-    parts.profiles = probe.has(" profiler", |server| server.list(Command::Profiled(ADMIN, None)))?;
+    parts.profiles = probe.has("profiler", |server| server.list(Command::Profiled(ADMIN, None)))?;
     parts.replica_set = match probe.server.ask(Command::ReplicaSet) {
         Err(failure) if failure.is_alone() => false,
         Err(failure) => {
-            probe.unless_fatal(" replica set", failure)?;
+            probe.unless_fatal("replica set", failure)?;
             false
         }
         Ok(_) => true,
     };
-    probe.has(" parameters", |server| server.ask(Command::Parameters))?;
-    probe.has(" options", |server| server.ask(Command::Options))?;
+    probe.has("parameters", |server| server.ask(Command::Parameters))?;
+    probe.has("options", |server| server.ask(Command::Options))?;
     let version = probe.server.release();
     let mut coverage = Coverage::with_parts(&probe.source, probe.coverage);
     if let (Some(own), Some(version)) = (coverage.first_mut(), version)
@@ -79,7 +73,7 @@ pub(super) fn find(server: &mut Server, address: &Address, connections: &Connect
         own.why =
             Some(own.why.take().map_or(range.clone(), |why| format!("{why}; {range}: some figures may be missing")));
     }
-    Ok(ProbeResult { parts, coverage, missing })
+    Ok(Found { parts, coverage, missing })
 }
 
 impl Probe<'_> {
@@ -100,20 +94,14 @@ impl Probe<'_> {
         Ok(())
     }
 
-    fn absent(&mut self, part: &str, failure: &Failure) {
+    fn absent(&mut self, name: &str, failure: &Failure) {
         let enable = failure.is_denied().then(|| self.grant.clone());
         let why = match failure {
             _ if failure.is_denied() => format!("the account may not read it: {failure}"),
             _ if failure.is_lacking() => format!("the server does not have it: {failure}"),
             _ => failure.to_string(),
         };
-        self.put(part, CoverageState::Absent, why, enable);
-    }
-
-    fn put(&mut self, part: &str, state: CoverageState, why: String, enable: Option<String>) {
-        let source = format!("{}{part}", self.source);
-        let (cpu_ratio, reads_total, gaps_total) = (None, 0, 0);
-        self.coverage.push(Coverage { source, state, why: Some(why), enable, cpu_ratio, reads_total, gaps_total });
+        self.coverage.push(Coverage { enable, ..part(&self.source, name).absent(why) });
     }
 
     /// The sections of its status that another server of its version has.
@@ -126,7 +114,7 @@ impl Probe<'_> {
         }
         let list: Vec<String> = missing.iter().map(|(name, path)| format!("{name} ({path})")).collect();
         let why = format!("its serverStatus has no {}", list.join(", "));
-        self.put(" serverStatus", CoverageState::Partial, why, None);
+        self.coverage.push(part(&self.source, "serverStatus").partial(why));
     }
 
     /// How operations can be read.
@@ -134,12 +122,12 @@ impl Probe<'_> {
         match self.server.list(Command::Operations) {
             Ok(_) => return Ok(Some(OperationsBy::Stage)),
             Err(failure) if failure.is_denied() || !matches!(failure, Failure::Server(..)) => {
-                return self.unless_fatal(" operations", failure).map(|()| None);
+                return self.unless_fatal("operations", failure).map(|()| None);
             }
             // Servers say in several ways that they do not have the stage.
             Err(_) => {}
         }
-        let has = self.has(" operations", |server| server.ask(Command::OldOperations))?;
+        let has = self.has("operations", |server| server.ask(Command::OldOperations))?;
         Ok(has.then_some(OperationsBy::Command))
     }
 
@@ -154,7 +142,7 @@ impl Probe<'_> {
             Err(failure @ Failure::Silent(_)) => {
                 *self.server = reconnect()?;
                 (parts.sizes, parts.index_uses) = (false, false);
-                self.absent(" collections", &failure);
+                self.absent("collections", &failure);
                 Ok(())
             }
             tried => tried,
@@ -165,15 +153,15 @@ impl Probe<'_> {
     fn of_one_collection(&mut self, parts: &mut Parts) -> Result<(), Failure> {
         let names = match collections::names(self.server, parts.top, 1) {
             Ok(names) => names,
-            Err(failure) => return self.unless_fatal(" list of collections", failure),
+            Err(failure) => return self.unless_fatal("list of collections", failure),
         };
         let Some((database, name)) = names.into_iter().next() else {
             // An empty server: whether it has them shows with the first collection.
             (parts.sizes, parts.index_uses) = (true, true);
             return Ok(());
         };
-        parts.sizes = self.has(" collections", |server| server.ask(Command::Sizes(&database, &name)))?;
-        parts.index_uses = self.has(" indexes", |server| server.ask(Command::IndexUses(&database, &name)))?;
+        parts.sizes = self.has("collections", |server| server.ask(Command::Sizes(&database, &name)))?;
+        parts.index_uses = self.has("indexes", |server| server.ask(Command::IndexUses(&database, &name)))?;
         Ok(())
     }
 }

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use holdup_mongodb::{SlowOperation, Value};
-use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Labels, clock};
+use holdup_mongodb::{OWN_DATABASES, SlowOperation, Value};
+use holdup_recording::{Batch, Labels};
 
 use super::collections;
 use super::commands::{Command, PROFILED_MAX};
 use super::executions::{Ended, add, is_own};
 use super::server::{Failure, Server};
+use crate::reading::Out;
 
 /// How often databases are listed, and one without entries is asked.
 const SELDOM: Duration = Duration::from_secs(60);
@@ -24,9 +24,6 @@ const OFTEN: Duration = Duration::from_secs(5);
 
 /// Databases that are asked.
 const DATABASES_MAX: usize = 5;
-
-/// Databases of the server itself.
-const OWN: [&str; 3] = ["admin", "config", "local"];
 
 /// The profilers of a server.
 #[derive(Default)]
@@ -61,17 +58,11 @@ impl Profiles {
     }
 
     /// Asks the database that is due.
-    pub(super) fn sample(
-        &mut self,
-        server: &mut Server,
-        has_top: bool,
-        source: &str,
-        batch: &mut Batch,
-    ) -> Result<(), Failure> {
+    pub(super) fn sample(&mut self, server: &mut Server, has_top: bool, out: &mut Out) -> Result<(), Failure> {
         if self.is_list_due() {
             self.listed_at = Some(Instant::now());
             for (database, _) in collections::names(server, has_top, usize::MAX)? {
-                if self.databases.len() < DATABASES_MAX && !OWN.contains(&database.as_str()) {
+                if self.databases.len() < DATABASES_MAX && !OWN_DATABASES.contains(&database.as_str()) {
                     self.databases.entry(database).or_default();
                 }
             }
@@ -80,13 +71,12 @@ impl Profiles {
         let Some((database, profile)) = due.min_by_key(|(_, profile)| profile.asked_at) else { return Ok(()) };
         profile.asked_at = Some(Instant::now());
         let entries = server.list(Command::Profiled(database, profile.newest_ms))?;
-        take(&entries, &mut profile.newest_ms, source, batch);
+        take(&entries, &mut profile.newest_ms, out.source(), out.batch);
         if entries.len() >= PROFILED_MAX as usize {
             let text = format!(
                 "the profiler of {database} may have kept more than {PROFILED_MAX} operations since the last look"
             );
-            let (source, kind, labels) = (source.to_owned(), "sampled".to_owned(), Labels::none());
-            batch.events.push(Event { observed_at: clock::now_ns(), source, kind, text, labels });
+            out.say("sampled", text, Labels::none());
         }
         Ok(())
     }

@@ -7,11 +7,11 @@ use holdup_mongodb::{Value, Version};
 use holdup_protocol::database::mongodb::Account;
 use holdup_protocol::database::{Error, Login};
 
-use super::address::{Address, Tls};
+use super::address::Address;
 use super::commands::Command;
 use crate::connections::Connections;
 use crate::database::{self, ErrorCode};
-use crate::line::{DocumentLine, LineError, PATIENCE, Trust};
+use crate::line::{DocumentLine, PATIENCE};
 
 /// Why a command has no answer: the server numbers its errors, and 0 is holdup's own.
 pub(super) type Failure = database::Failure<i64>;
@@ -19,6 +19,20 @@ pub(super) type Failure = database::Failure<i64>;
 impl ErrorCode for i64 {
     fn say(&self, words: &str) -> String {
         if *self == 0 { words.to_owned() } else { format!("{words} ({self})") }
+    }
+
+    fn of_protocol(error: Error) -> Failure {
+        match &error {
+            Error::UnsupportedAuth(_) => Failure::Login(format!(
+                "{error}; give the account the other one: db.updateUser(USER, {{mechanisms: ['SCRAM-SHA-256'], \
+                 pwd: …}})"
+            )),
+            Error::Refused(_) => Failure::Login(format!(
+                "{error}; set scramSHA256IterationCount to 15000 on the server, then the account's password again"
+            )),
+            Error::ServerNotProved | Error::LoginRefused { .. } => Failure::Login(error.to_string()),
+            _ => Failure::Lost(error.to_string()),
+        }
     }
 }
 
@@ -49,29 +63,6 @@ impl Failure {
     }
 }
 
-impl From<LineError> for Failure {
-    fn from(error: LineError) -> Self {
-        if error.is_refused() {
-            return Self::Refused(error.to_string());
-        }
-        match error {
-            LineError::Silent(why) | LineError::Late(why) => Self::Silent(why),
-            LineError::Protocol(error) => match &error {
-                Error::UnsupportedAuth(_) => Self::Login(format!(
-                    "{error}; give the account the other one: db.updateUser(USER, {{mechanisms: ['SCRAM-SHA-256'], \
-                     pwd: …}})"
-                )),
-                Error::Refused(_) => Self::Login(format!(
-                    "{error}; set scramSHA256IterationCount to 15000 on the server, then the account's password again"
-                )),
-                Error::ServerNotProved | Error::LoginRefused { .. } => Self::Login(error.to_string()),
-                _ => Self::Lost(error.to_string()),
-            },
-            other => Self::Lost(other.to_string()),
-        }
-    }
-}
-
 /// A connection.
 pub(super) struct Server {
     line: DocumentLine,
@@ -81,18 +72,8 @@ pub(super) struct Server {
 
 impl Server {
     /// All of holdup's connections to the server share `connections`.
-    pub(super) fn connect(address: &Address, connections: &Connections) -> Result<Self, Failure> {
-        connections.attempt(|| Self::open(address, connections))
-    }
-
-    fn open(address: &Address, connections: &Connections) -> Result<Self, Failure> {
-        let trust = match &address.tls {
-            Tls::Off => None,
-            Tls::Any => Some(Trust::All),
-            Tls::Verify(file) => {
-                Some(Trust::Authority { file: file.as_deref(), parameter: "tlsCAFile", any_name: false })
-            }
-        };
+    pub(super) fn open(address: &Address, connections: &Connections) -> Result<Self, Failure> {
+        let trust = address.tls.trust("tlsCAFile");
         let account = address.user.clone().map(|user| Account {
             login: Arc::new(Login::new(user, address.password.clone(), None)),
             source: address.auth_source.clone(),

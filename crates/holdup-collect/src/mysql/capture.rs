@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use holdup_recording::rows::Event;
@@ -20,7 +20,8 @@ use super::failure::Failure;
 use super::recorded::{REMEMBERED_NS, RecordedExecutions};
 use super::server::{OwnDigests, Server};
 use crate::connections::Connections;
-use crate::own_thread::OwnThread;
+use crate::own_thread::{OwnThread, lock};
+use crate::reading::event;
 use crate::slow::{Reader, SlowRequest, SlowRequests};
 
 /// Largest number of trace ids per look: each adds one comparison per row.
@@ -108,7 +109,7 @@ impl Capture {
 
     /// Takes the statements captured since the last call.
     pub(super) fn take(&self) -> Batch {
-        std::mem::take(&mut self.caught.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.caught))
     }
 }
 
@@ -166,7 +167,7 @@ impl CaptureLoop {
             match self.look(table, &wanted) {
                 Ok((batch, missing)) => {
                     late.extend(missing);
-                    self.caught.lock().unwrap_or_else(PoisonError::into_inner).append(batch);
+                    lock(&self.caught).append(batch);
                 }
                 Err(failure) => {
                     if !matches!(failure, Failure::Server(..)) {
@@ -196,13 +197,14 @@ impl CaptureLoop {
                 batch.events.push(self.event(&one.slow, 0, why));
             }
         }
-        self.caught.lock().unwrap_or_else(PoisonError::into_inner).append(batch);
+        lock(&self.caught).append(batch);
     }
 
     /// Searches for `wanted` once: the statements, and the requests without any.
     fn look(&mut self, table: &str, wanted: &[CaptureRequest]) -> Result<(Batch, Vec<CaptureRequest>), Failure> {
         if self.server.is_none() {
-            let server = Server::connect_sharing(&self.address, &self.own, &self.connections)?;
+            let connections = &self.connections;
+            let server = connections.attempt(|| Server::reach(&self.address, &self.own, connections))?;
             let thread = execution::own_thread(&server)?;
             self.server = Some((server, thread));
         }
@@ -236,17 +238,10 @@ impl CaptureLoop {
     }
 
     fn event(&self, slow: &SlowRequest, statements: usize, why: &str) -> Event {
-        Event {
-            observed_at: clock::now_ns(),
-            source: self.source.clone(),
-            kind: "captured".to_owned(),
-            text: format!("{statements} statements of the slow request {}: {why}", slow.trace_id),
-            labels: Labels::new([
-                ("trace_id", slow.trace_id.as_str()),
-                ("statements", statements.to_string().as_str()),
-                ("why", why),
-            ]),
-        }
+        let text = format!("{statements} statements of the slow request {}: {why}", slow.trace_id);
+        let count = statements.to_string();
+        let labels = Labels::new([("trace_id", slow.trace_id.as_str()), ("statements", &count), ("why", why)]);
+        event(&self.source, clock::now_ns(), "captured", text, labels)
     }
 }
 

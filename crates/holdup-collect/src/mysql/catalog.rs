@@ -3,27 +3,18 @@
 use holdup_sql::catalog::{Index, Table};
 
 use super::address::Address;
-use super::failure::Failure;
 use super::server::{OwnDigests, Server};
 use crate::connections::Connections;
-use crate::{ProbeError, ReadError};
+use crate::{ProbeError, ReadError, watch};
 
 /// A connection that reads catalogs.
 pub struct Catalog(Server);
 
-impl From<Failure> for ReadError {
-    fn from(failure: Failure) -> Self {
-        Self(failure.to_string())
-    }
-}
-
 impl Catalog {
     pub(crate) fn connect(address: &str) -> Result<Self, ProbeError> {
-        let address = Address::parse(address)?;
-        let source_name = format!("mysql://{}:{}", address.host, address.port);
-        Server::connect_sharing(&address, &OwnDigests::default(), &Connections::default())
-            .map(Self)
-            .map_err(|failure| ProbeError::Unreachable { source_name, why: failure.to_string() })
+        let address = watch::parse(address, Address::parse)?;
+        let server = Server::reach(&address, &OwnDigests::default(), &Connections::default());
+        server.map(Self).map_err(|failure| ProbeError::unreachable(address.source(), failure.to_string()))
     }
 
     pub(crate) fn table(&self, name: &str) -> Result<Option<Table>, ReadError> {

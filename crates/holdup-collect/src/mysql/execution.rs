@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 
+use holdup_recording::clock;
 use holdup_recording::rows::{Stage, Statement};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
-use super::ReadWindow;
 use super::failure::Failure;
 use super::server::{MARKER, Row, Server};
 
@@ -50,18 +50,18 @@ pub(super) struct Timer {
 /// after our sending it, the present before our receiving the answer: the server's own time between
 /// the two cancels out of the error.
 pub(super) fn timer(server: &Server, own_thread: i64) -> Result<Timer, Failure> {
-    let mut read = ReadWindow::begin("");
+    let begun_at = clock::now_ns();
     let rows = server.rows(&format!(
         "SELECT TIMER_START DIV 1000, TIMER_END DIV 1000 FROM performance_schema.events_statements_current \
          WHERE THREAD_ID = {own_thread} ORDER BY EVENT_ID LIMIT 1"
     ))?;
-    read.end();
+    let ended_at = clock::now_ns();
     let row = rows.first();
     let Some(start_ns) = row.and_then(|row| row.int(0)) else {
         return Err(Failure::Server(0, "cannot read the server's statement timer: performance_schema.events_statements_current has no row of this connection".to_owned()));
     };
     let now_ns = row.and_then(|row| row.int(1)).unwrap_or(start_ns).max(start_ns);
-    let (least, most) = (read.begun_at - start_ns, read.ended_at - now_ns);
+    let (least, most) = (begun_at - start_ns, ended_at - now_ns);
     Ok(Timer { now_ns, offset_ns: least + (most - least) / 2, error_ns: (most - least).abs() / 2 })
 }
 

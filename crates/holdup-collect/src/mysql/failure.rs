@@ -3,7 +3,7 @@
 use holdup_protocol::database::Error;
 
 use crate::database::{self, ErrorCode};
-use crate::line::{ANSWER_BYTES, LineError};
+use crate::table::ANSWER_BYTES;
 
 /// The way out for an account whose password would have to be sent. The protocol could encrypt it
 /// with a key that the server sends, but then any server in between would be able to read it.
@@ -17,33 +17,22 @@ impl ErrorCode for u16 {
     fn say(&self, words: &str) -> String {
         format!("error {self}: {words}")
     }
-}
 
-impl From<LineError> for Failure {
-    fn from(error: LineError) -> Self {
-        if error.is_refused() {
-            return Self::Refused(error.to_string());
-        }
+    fn of_protocol(error: Error) -> Failure {
         match error {
-            LineError::Silent(why) => Self::Silent(why),
-            LineError::Protocol(error) => Self::from(error),
-            other => Self::Lost(other.to_string()),
-        }
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::LoginRefused { code, message } => Self::Server(code.parse().unwrap_or(0), message),
-            Error::NeedsTls(_) => Self::Login(NEEDS_TLS.to_owned()),
-            Error::UnsupportedAuth(_) | Error::ServerNotProved => Self::Login(error.to_string()),
-            Error::TlsNotOffered => Self::Lost(
+            Error::LoginRefused { code, message } => Failure::Server(code.parse().unwrap_or(0), message),
+            Error::NeedsTls(_) => Failure::Login(NEEDS_TLS.to_owned()),
+            Error::UnsupportedAuth(_) | Error::ServerNotProved => Failure::Login(error.to_string()),
+            Error::TlsNotOffered => Failure::Lost(
                 "the server offers no TLS: switch it on there, or remove tls and tls_ca from the address".to_owned(),
             ),
-            Error::TooLarge(_) => Self::Large(error.to_string()),
-            other => Self::Lost(other.to_string()),
+            Error::TooLarge(_) => Failure::Large(error.to_string()),
+            other => Failure::Lost(other.to_string()),
         }
+    }
+
+    fn late(why: String) -> Failure {
+        Failure::Lost(why)
     }
 }
 

@@ -5,14 +5,13 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Labels, metrics};
+use holdup_recording::{Labels, metrics};
 
-use super::ReadWindow;
-use super::execution::{self, COLUMNS, Execution, STATEMENTS, Timer, picoseconds};
+use super::execution::{self, COLUMNS, Execution, STATEMENTS, picoseconds};
 use super::failure::Failure;
 use super::recorded::RecordedExecutions;
 use super::server::Server;
+use crate::reading::Out;
 
 /// Where the server keeps executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,14 +75,13 @@ impl Executions {
         server: &Server,
         history: History,
         at_once: bool,
-        source: &str,
-        batch: &mut Batch,
+        out: &mut Out,
     ) -> Result<(), Failure> {
         if !at_once && self.read_at.is_some_and(|at| at.elapsed() < self.pause()) {
             return Ok(());
         }
         let begun = Instant::now();
-        let mut read = ReadWindow::begin(source);
+        out.begin();
         let own_thread = match self.own_thread {
             Some(thread) => thread,
             None => *self.own_thread.insert(execution::own_thread(server)?),
@@ -107,7 +105,7 @@ impl Executions {
             picoseconds((last_ns - OVERLAP_NS).max(first_ns)),
             sampled(every, "EVENT_ID")
         ))?;
-        read.end();
+        out.at();
         self.took.truncate(COUNTED - 1);
         self.took.insert(0, begun.elapsed());
         self.read_at = Some(Instant::now());
@@ -117,7 +115,9 @@ impl Executions {
         if fresh.iter().any(|execution| !self.connections.contains_key(&execution.thread)) {
             self.connections = execution::connections(server)?;
         }
-        batch.statements.extend(fresh.iter().map(|execution| execution.row(source, &self.connections, timer)));
+        let source = out.source();
+        let statements = fresh.iter().map(|execution| execution.row(source, &self.connections, timer));
+        out.batch.statements.extend(statements);
         let kept = i64::try_from(history.size).unwrap_or(i64::MAX);
         let newest = if history.per_connection { most_of_one } else { all };
         // Rows written during the read are hidden, so a history that is entirely new may lack a
@@ -128,27 +128,14 @@ impl Executions {
             (metrics::mysql::STATEMENT_HISTORY_OVERRUN, f64::from(u8::from(overrun))),
             (metrics::mysql::STATEMENT_HISTORY_READ_RATIO, 1.0 / every as f64),
         ] {
-            batch.samples.push(read.sample(metric, Labels::none(), value));
+            out.put_plain(metric, value);
         }
-        self.say_what_is_left_out(history, overrun, every, &read, batch);
-        self.stages(server, history, every, &fresh, timer, source, batch)
-    }
-
-    /// The stages of those executions, from the same sample.
-    #[expect(clippy::too_many_arguments, reason = "the end of one read, of whose every result it needs something")]
-    fn stages(
-        &self,
-        server: &Server,
-        history: History,
-        every: i64,
-        fresh: &[Execution],
-        timer: Timer,
-        source: &str,
-        batch: &mut Batch,
-    ) -> Result<(), Failure> {
-        let Some(table) = history.stages else { return Ok(()) };
+        self.say_what_is_left_out(history, overrun, every, out);
+        let Some(stages) = history.stages else { return Ok(()) };
+        // Of the same sample.
         let chosen = sampled(every, "NESTING_EVENT_ID");
-        batch.stages.extend(execution::stages(server, source, (table, &chosen), fresh, &self.connections, timer)?);
+        let steps = execution::stages(server, source, (stages, &chosen), &fresh, &self.connections, timer)?;
+        out.batch.stages.extend(steps);
         Ok(())
     }
 
@@ -159,14 +146,7 @@ impl Executions {
     }
 
     /// Adds an event whenever the reasons for left-out executions change.
-    fn say_what_is_left_out(
-        &mut self,
-        history: History,
-        overrun: bool,
-        every: i64,
-        read: &ReadWindow<'_>,
-        batch: &mut Batch,
-    ) {
+    fn say_what_is_left_out(&mut self, history: History, overrun: bool, every: i64, out: &mut Out) {
         let mut parts = Vec::new();
         if overrun {
             let each = if history.per_connection { " of each connection" } else { "" };
@@ -180,13 +160,7 @@ impl Executions {
         }
         let text = (!parts.is_empty()).then(|| format!("executions are a sample: {}", parts.join("; ")));
         if let Some(text) = text.clone().filter(|text| self.said.as_ref() != Some(text)) {
-            batch.events.push(Event {
-                observed_at: read.at(),
-                source: read.source.to_owned(),
-                kind: "sampled".to_owned(),
-                text,
-                labels: Labels::none(),
-            });
+            out.say("sampled", text, Labels::none());
         }
         self.said = text;
     }

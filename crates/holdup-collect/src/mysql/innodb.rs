@@ -4,12 +4,12 @@
 
 use std::collections::HashMap;
 
-use holdup_recording::{Batch, Labels, metrics};
+use holdup_recording::{Labels, metrics};
 
-use super::ReadWindow;
 use super::failure::Failure;
 use super::server::Server;
 use super::versions::Topic;
+use crate::reading::Out;
 
 /// `SHOW ENGINE INNODB STATUS` lists all transactions, so it is read once in this many samples.
 const SPARSE: u64 = 5;
@@ -29,13 +29,12 @@ impl Backlog {
     pub(super) fn sample(
         &mut self,
         server: &Server,
-        source: &str,
         status: &HashMap<String, f64>,
         has_process: bool,
-        batch: &mut Batch,
+        out: &mut Out,
     ) -> Result<(), Failure> {
         self.reads += 1;
-        let mut read = ReadWindow::begin(source);
+        out.begin();
         let (mut history, mut age) = (status.get("innodb_history_list_length").copied(), age(server, status));
         let statement = server.release.has(Topic::HistoryList);
         if history.is_none() && !statement.is_empty() && has_process {
@@ -53,14 +52,12 @@ impl Backlog {
             let rows = server.rows(&format!("SELECT {}", server.release.has(Topic::LogCapacity)))?;
             self.capacity = rows.first().and_then(|row| row.float(0));
         }
-        read.end();
-        for (metric, value) in [
+        let values = [
             (metrics::mysql::INNODB_HISTORY_LIST_LENGTH, history),
             (metrics::mysql::INNODB_CHECKPOINT_AGE_BYTES, age),
             (metrics::mysql::INNODB_LOG_CAPACITY_BYTES, self.capacity),
-        ] {
-            batch.samples.extend(value.map(|value| read.sample(metric, Labels::none(), value)));
-        }
+        ];
+        out.put_known(&Labels::none(), values);
         Ok(())
     }
 }

@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 
 use holdup_recording::metrics::Metric;
-use holdup_recording::{Batch, Labels, metrics};
+use holdup_recording::{Labels, metrics};
 
-use super::ReadWindow;
 use super::failure::Failure;
 use super::server::Server;
+use crate::reading::Out;
 
 /// Nanoseconds waited, by the connection id in the queue.
 pub(super) type Queued = HashMap<i64, i64>;
@@ -33,11 +33,19 @@ const STATS: [(&str, Metric); 10] = [
     ("DEQUEUES_BY_WORKER", metrics::mysql::THREAD_POOL_DEQUEUES_BY_WORKER),
 ];
 
-/// The queue at this moment: adds samples to `batch`, and returns it for the sessions.
-pub(super) fn queues(server: &Server, source: &str, batch: &mut Batch) -> Result<Queued, Failure> {
-    let mut read = ReadWindow::begin(source);
-    let rows = server.rows(QUEUES)?;
-    read.end();
+/// Columns of `THREAD_POOL_GROUPS` behind the group's number.
+const GROUP: [Metric; 6] = [
+    metrics::mysql::THREAD_POOL_GROUP_CONNECTIONS,
+    metrics::mysql::THREAD_POOL_GROUP_THREADS,
+    metrics::mysql::THREAD_POOL_GROUP_ACTIVE_THREADS,
+    metrics::mysql::THREAD_POOL_GROUP_STANDBY_THREADS,
+    metrics::mysql::THREAD_POOL_GROUP_QUEUE_LENGTH,
+    metrics::mysql::THREAD_POOL_GROUP_STALLED,
+];
+
+/// The queue at this moment: adds its samples, and returns it for the sessions.
+pub(super) fn queues(server: &Server, out: &mut Out) -> Result<Queued, Failure> {
+    let rows = out.read(|| server.rows(QUEUES))?;
     let mut queued = Queued::new();
     let (mut longest_us, mut unknown) = (0, 0.0);
     for row in &rows {
@@ -50,58 +58,31 @@ pub(super) fn queues(server: &Server, source: &str, batch: &mut Batch) -> Result
             None => unknown += 1.0,
         }
     }
-    for (metric, value) in [
-        (metrics::mysql::THREAD_POOL_QUEUED_CONNECTIONS, rows.len() as f64),
-        // A connection that has not logged in yet, or a server that hides the id.
-        (metrics::mysql::THREAD_POOL_QUEUED_UNKNOWN_CONNECTIONS, unknown),
-        (metrics::mysql::THREAD_POOL_QUEUEING_TIME_MAX, longest_us as f64 / 1e6),
-    ] {
-        batch.samples.push(read.sample(metric, Labels::none(), value));
-    }
+    out.put_plain(metrics::mysql::THREAD_POOL_QUEUED_CONNECTIONS, rows.len() as f64);
+    // A connection that has not logged in yet, or a server that hides the id.
+    out.put_plain(metrics::mysql::THREAD_POOL_QUEUED_UNKNOWN_CONNECTIONS, unknown);
+    out.put_plain(metrics::mysql::THREAD_POOL_QUEUEING_TIME_MAX, longest_us as f64 / 1e6);
     Ok(queued)
 }
 
 /// Adds the pool's groups and counters.
-pub(super) fn sample(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-    let mut read = ReadWindow::begin(source);
-    let rows = server.rows(GROUPS)?;
-    read.end();
-    let mut queue_length = 0.0;
+pub(super) fn sample(server: &Server, out: &mut Out) -> Result<(), Failure> {
+    let rows = out.read(|| server.rows(GROUPS))?;
     for row in &rows {
         let group = Labels::new([("group", row.text(0).unwrap_or_default())]);
-        for (index, metric) in [
-            (1, metrics::mysql::THREAD_POOL_GROUP_CONNECTIONS),
-            (2, metrics::mysql::THREAD_POOL_GROUP_THREADS),
-            (3, metrics::mysql::THREAD_POOL_GROUP_ACTIVE_THREADS),
-            (4, metrics::mysql::THREAD_POOL_GROUP_STANDBY_THREADS),
-            (5, metrics::mysql::THREAD_POOL_GROUP_QUEUE_LENGTH),
-            (6, metrics::mysql::THREAD_POOL_GROUP_STALLED),
-        ] {
-            let Some(value) = row.float(index) else { continue };
-            queue_length += if metric == metrics::mysql::THREAD_POOL_GROUP_QUEUE_LENGTH { value } else { 0.0 };
-            batch.samples.push(read.sample(metric, group.clone(), value));
-        }
+        out.put_known(&group, GROUP.into_iter().zip(1..).map(|(metric, place)| (metric, row.float(place))));
     }
-    batch.samples.push(read.sample(metrics::mysql::THREAD_POOL_QUEUE_LENGTH, Labels::none(), queue_length));
+    let queue_length = rows.iter().filter_map(|row| row.float(5)).sum();
+    out.put_plain(metrics::mysql::THREAD_POOL_QUEUE_LENGTH, queue_length);
     let sums: Vec<String> = STATS.iter().map(|(column, _)| format!("SUM({column})")).collect();
-    let mut read = ReadWindow::begin(source);
-    let rows = server.rows(&format!("SELECT {} FROM information_schema.THREAD_POOL_STATS", sums.join(", ")))?;
-    read.end();
-    for (index, (_, metric)) in STATS.iter().enumerate() {
-        if let Some(value) = rows.first().and_then(|row| row.float(index)) {
-            batch.samples.push(read.sample(metric, Labels::none(), value));
-        }
+    let sql = format!("SELECT {} FROM information_schema.THREAD_POOL_STATS", sums.join(", "));
+    for row in out.read(|| server.rows(&sql))?.iter().take(1) {
+        out.put_known(&Labels::none(), STATS.iter().zip(0..).map(|((_, metric), place)| (metric, row.float(place))));
     }
-    let mut read = ReadWindow::begin(source);
-    let rows = server.rows(WAITS)?;
-    read.end();
-    for row in &rows {
-        if let (Some(reason), Some(value)) = (row.text(0), row.float(1)) {
-            batch.samples.push(read.sample(
-                metrics::mysql::THREAD_POOL_WAITS,
-                Labels::new([("reason", reason)]),
-                value,
-            ));
+    for row in out.read(|| server.rows(WAITS))? {
+        if let Some(reason) = row.text(0) {
+            let labels = Labels::new([("reason", reason)]);
+            out.put_known(&labels, [(metrics::mysql::THREAD_POOL_WAITS, row.float(1))]);
         }
     }
     Ok(())

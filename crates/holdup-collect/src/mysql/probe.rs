@@ -13,6 +13,8 @@ use super::server::{Row, Server};
 use super::sessions::Holders;
 use super::slow_log;
 use super::versions::Topic;
+use crate::coverage::{Line as _, complete, part};
+use crate::database::Found;
 
 /// The readable parts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,16 +39,8 @@ pub(super) struct Parts {
     pub(super) slow_log: Option<slow_log::Form>,
 }
 
-/// The result of the probe.
-pub(super) struct ProbeResult {
-    pub(super) parts: Parts,
-    pub(super) coverage: Vec<Coverage>,
-    /// What the account may not do, and the grants for it.
-    pub(super) missing: Option<(String, String)>,
-}
-
 /// Probes the server.
-pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<ProbeResult, Failure> {
+pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<Found<Parts>, Failure> {
     let account = account(server)?;
     let process_grant = format!("GRANT PROCESS ON *.* TO {account};");
     let schema_grant = format!("GRANT SELECT ON performance_schema.* TO {account};");
@@ -60,22 +54,20 @@ pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<P
             access(server, "SELECT COUNT_STAR FROM performance_schema.events_statements_summary_by_digest LIMIT 1")?;
     }
 
-    let mut own = entry(source, "");
+    let mut own = complete(source);
     let (mut lacks, mut grants) = (Vec::new(), Vec::new());
     if !has_process {
         let why = "without PROCESS it sees only its own sessions, no lock waits and no thread pool queue";
         lacks.push(why.to_owned());
         grants.push(process_grant.clone());
-        (own.state, own.why, own.enable) =
-            (CoverageState::Partial, Some(format!("account {account}: {why}")), Some(process_grant.clone()));
+        own = own.partial(format!("account {account}: {why}")).enable(&process_grant);
     }
     if let Some((extra, words)) = server.detour.as_ref().filter(|_| has_process) {
-        own.state = CoverageState::Partial;
-        own.why = Some(format!(
+        let why = format!(
             "cannot connect to the extra port {extra} ({words}): through the main port holdup queues in the same thread pool as the clients"
-        ));
+        );
         // By default the extra port admits one connection, and another monitor may hold it.
-        own.enable = Some("SET GLOBAL extra_max_connections = 10;".to_owned());
+        own = own.partial(why).enable("SET GLOBAL extra_max_connections = 10;");
     }
     if schema_on && schema == Access::Denied {
         lacks.push("without SELECT on performance_schema.* it sees no statement timing".to_owned());
@@ -88,28 +80,22 @@ pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<P
     let pool = pool(server, source, has_process.then_some(()).ok_or(process_grant), &mut parts);
     let schema = if schema_on { readable(server, schema, &account, schema_grant) } else { Err(schema_off()) };
     let of_schema = match schema {
-        Err((why, enable)) => {
-            let absent = |part| Coverage {
-                state: CoverageState::Absent,
-                why: Some(why.clone()),
-                enable: Some(enable.clone()),
-                ..entry(source, part)
-            };
-            vec![absent(DIGESTS), absent(HISTORY), absent(STAGES), absent(METADATA_LOCKS)]
-        }
+        Err((why, enable)) => [DIGESTS, HISTORY, STAGES, METADATA_LOCKS]
+            .map(|name| part(source, name).absent(&why).enable(&enable))
+            .into(),
         Ok(()) => statements(server, source, &mut parts)?,
     };
     let mut coverage = vec![own, pool];
     coverage.extend(of_schema);
-    let log = slow_log::find(server, address, entry(source, SLOW_LOG), parts.history.is_some())?;
+    let log = slow_log::find(server, address, part(source, SLOW_LOG), parts.history.is_some())?;
     parts.slow_log = log.form;
     coverage.extend(log.coverage);
     let (plans, may_ask) =
-        plans::find(address.plans, &account, has_process || parts.history.is_some(), entry(source, PLANS));
+        plans::find(address.plans, &account, has_process || parts.history.is_some(), part(source, PLANS));
     parts.plans = may_ask;
     coverage.push(plans);
     coverage.extend(replication(server, source, &account, &mut parts)?);
-    Ok(ProbeResult { parts, coverage, missing })
+    Ok(Found { parts, coverage, missing })
 }
 
 /// Why performance_schema is missing, and what would give it.
@@ -132,26 +118,14 @@ fn readable(server: &Server, access: Access, account: &str, grant: String) -> Re
     }
 }
 
-const POOL: &str = " thread pool";
-const DIGESTS: &str = " statement digests";
-const HISTORY: &str = " statement history";
-const STAGES: &str = " statement stages";
-const METADATA_LOCKS: &str = " metadata locks";
-const SLOW_LOG: &str = " slow log";
-const REPLICATION: &str = " replication";
-const PLANS: &str = " plans";
-
-fn entry(source: &str, part: &str) -> Coverage {
-    Coverage {
-        source: format!("{source}{part}"),
-        state: CoverageState::Complete,
-        why: None,
-        enable: None,
-        cpu_ratio: None,
-        reads_total: 0,
-        gaps_total: 0,
-    }
-}
+const POOL: &str = "thread pool";
+const DIGESTS: &str = "statement digests";
+const HISTORY: &str = "statement history";
+const STAGES: &str = "statement stages";
+const METADATA_LOCKS: &str = "metadata locks";
+const SLOW_LOG: &str = "slow log";
+const REPLICATION: &str = "replication";
+const PLANS: &str = "plans";
 
 /// The result of a read that a part depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,57 +162,42 @@ fn account(server: &Server) -> Result<String, Failure> {
 
 /// The coverage entry of the thread pool; `process` holds the missing grant, if any.
 fn pool(server: &Server, source: &str, process: Result<(), String>, parts: &mut Parts) -> Coverage {
-    let (release, mut own) = (server.release, entry(source, POOL));
+    let (release, own) = (server.release, part(source, POOL));
     let (major, minor, patch) = release.version;
     let handling = variable(server, "thread_handling").unwrap_or_else(|| "one-thread-per-connection".to_owned());
-    let absent = |why: String, enable: Option<String>, own: Coverage| Coverage {
-        state: CoverageState::Absent,
-        why: Some(why),
-        enable,
-        ..own
-    };
     if handling != "pool-of-threads" && handling != "loaded-dynamically" {
-        own.why = Some(format!("not in use: thread_handling is {handling}, so statements do not wait for a thread"));
-        return own;
+        return own.note(format!("not in use: thread_handling is {handling}, so statements do not wait for a thread"));
     }
     if !release.is_mariadb() {
         let name = if release.flavour == Flavour::Percona { "Percona Server" } else { "MySQL" };
-        return absent(
-            format!(
-                "{name} {major}.{minor} does not show which sessions wait in its thread pool's queue: they are recorded as idle"
-            ),
-            None,
-            own,
-        );
+        return own.absent(format!(
+            "{name} {major}.{minor} does not show which sessions wait in its thread pool's queue: they are recorded as idle"
+        ));
     }
     if release.has(Topic::QueuedConnections).is_empty() {
-        return absent(
-            format!(
-                "MariaDB {major}.{minor} has a thread pool but does not show its queue: sessions that wait in it are recorded as idle"
-            ),
-            Some("upgrade the server to MariaDB 10.6.5 or later".to_owned()),
-            own,
+        let why = format!(
+            "MariaDB {major}.{minor} has a thread pool but does not show its queue: sessions that wait in it are recorded as idle"
         );
+        return own.absent(why).enable("upgrade the server to MariaDB 10.6.5 or later");
     }
     if let Err(grant) = process {
-        return absent("the account lacks PROCESS".to_owned(), Some(grant), own);
+        return own.absent("the account lacks PROCESS").enable(grant);
     }
     for table in ["THREAD_POOL_QUEUES", "THREAD_POOL_GROUPS", "THREAD_POOL_STATS", "THREAD_POOL_WAITS"] {
         if let Err(failure) = server.rows(&format!("SELECT COUNT(*) FROM information_schema.{table}")) {
             let enable = format!("start the server with --{}=ON", table.to_ascii_lowercase().replace('_', "-"));
-            return absent(format!("information_schema.{table}: {failure}"), Some(enable), own);
+            return own.absent(format!("information_schema.{table}: {failure}")).enable(enable);
         }
     }
     parts.pool = true;
-    if release.hides_queued_connections() {
-        own.state = CoverageState::Partial;
-        own.why = Some(format!(
-            "MariaDB {major}.{minor}.{patch} leaves THREAD_POOL_QUEUES.CONNECTION_ID empty (a bug of 10.5 before 10.5.13 and 10.6 before 10.6.5): \
-             the queue's length and age are known, but not which sessions are in it; they are recorded as idle"
-        ));
-        own.enable = Some("upgrade the server to MariaDB 10.5.13, 10.6.5 or later".to_owned());
+    if !release.hides_queued_connections() {
+        return own;
     }
-    own
+    own.partial(format!(
+        "MariaDB {major}.{minor}.{patch} leaves THREAD_POOL_QUEUES.CONNECTION_ID empty (a bug of 10.5 before 10.5.13 and 10.6 before 10.6.5): \
+         the queue's length and age are known, but not which sessions are in it; they are recorded as idle"
+    ))
+    .enable("upgrade the server to MariaDB 10.5.13, 10.6.5 or later")
 }
 
 /// Whether replication may be read; a coverage entry only if it may not on a server that
@@ -255,12 +214,8 @@ fn replication(server: &Server, source: &str, account: &str, parts: &mut Parts) 
     if parts.replication || !parts.process || !server.rows("SHOW PROCESSLIST")?.iter().any(is_replica) {
         return Ok(None);
     }
-    Ok(Some(Coverage {
-        state: CoverageState::Absent,
-        why: Some("the account may not read this replica's lag".to_owned()),
-        enable: Some(format!("GRANT {} ON *.* TO {account};", server.release.has(Topic::ReplicaPrivilege))),
-        ..entry(source, REPLICATION)
-    }))
+    let grant = format!("GRANT {} ON *.* TO {account};", server.release.has(Topic::ReplicaPrivilege));
+    Ok(Some(part(source, REPLICATION).absent("the account may not read this replica's lag").enable(grant)))
 }
 
 /// Entries for digests, history, stages and metadata locks, if performance_schema may be read.
@@ -273,47 +228,45 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Vec<Co
         .filter_map(|row| row.text(0).map(str::to_owned))
         .collect();
     let is_on = |name: &str| on.iter().any(|consumer| consumer == name);
-    let (mut digests, mut history) = (entry(source, DIGESTS), entry(source, HISTORY));
+    let mut digests = part(source, DIGESTS);
     parts.digests = ["global_instrumentation", "statements_digest"].into_iter().all(is_on);
     if !parts.digests {
-        digests.state = CoverageState::Absent;
-        digests.why = Some("the consumer statements_digest is off: no totals per statement".to_owned());
-        digests.enable = Some(enable("'global_instrumentation', 'thread_instrumentation', 'statements_digest'"));
+        let all = "'global_instrumentation', 'thread_instrumentation', 'statements_digest'";
+        digests = digests.absent("the consumer statements_digest is off: no totals per statement").enable(enable(all));
     }
     let needed = ["global_instrumentation", "thread_instrumentation", "events_statements_current"];
     parts.holders.statements = needed.into_iter().all(is_on);
     let ((stages, steps), metadata) = (stages(server, source, &is_on)?, metadata_locks(server, source)?);
     parts.holders.metadata = metadata.as_ref().is_some_and(|entry| entry.state == CoverageState::Complete);
     let all = "'global_instrumentation', 'thread_instrumentation', 'events_statements_current', 'events_statements_history_long'";
-    let size = |name| variable(server, name).and_then(|size| size.parse().ok()).unwrap_or(0);
-    if !needed.into_iter().all(is_on)
-        || !(is_on("events_statements_history_long") || is_on("events_statements_history"))
-    {
-        let off: Vec<&str> =
-            needed.into_iter().chain(["events_statements_history_long"]).filter(|name| !is_on(name)).collect();
-        history.state = CoverageState::Absent;
-        history.why = Some(format!("the consumers {} are off: single executions cannot be read", off.join(", ")));
-        history.enable = Some(enable(all));
-    } else if is_on("events_statements_history_long") {
-        let size = size("performance_schema_events_statements_history_long_size");
-        parts.history =
-            Some(History { table: "events_statements_history_long", size, per_connection: false, stages: steps });
-        history.why = Some(format!(
-            "the server keeps the last {size} executions: if more than that, or more than {MOST}, end between two reads, holdup reads a sample and says so"
-        ));
+    // The table of all connections, else that of each.
+    let (long, each) = ("events_statements_history_long", "events_statements_history");
+    let table = [long, each].into_iter().find(|name| is_on(name)).filter(|_| needed.into_iter().all(is_on));
+    let mut history = part(source, HISTORY);
+    if let Some(table) = table {
+        let size = variable(server, &format!("performance_schema_{table}_size"));
+        let size = size.and_then(|size| size.parse().ok()).unwrap_or(0);
+        let per_connection = table == each;
+        parts.history = Some(History { table, size, per_connection, stages: steps });
+        history = if per_connection {
+            let why = format!(
+                "the server keeps the last {size} executions of each connection, and drops them when it closes"
+            );
+            history.partial(why).enable(enable("'events_statements_history_long'"))
+        } else {
+            history.note(format!(
+                "the server keeps the last {size} executions: if more than that, or more than {MOST}, end between two reads, holdup reads a sample and says so"
+            ))
+        };
     } else {
-        let size = size("performance_schema_events_statements_history_size");
-        parts.history = Some(History { table: "events_statements_history", size, per_connection: true, stages: steps });
-        history.state = CoverageState::Partial;
-        history.why = Some(format!(
-            "the server keeps the last {size} executions of each connection, and drops them when it closes"
-        ));
-        history.enable = Some(enable("'events_statements_history_long'"));
+        let off: Vec<&str> = needed.into_iter().chain([long]).filter(|name| !is_on(name)).collect();
+        let why = format!("the consumers {} are off: single executions cannot be read", off.join(", "));
+        history = history.absent(why).enable(enable(all));
     }
     parts.places = parts.history.map(|history| {
         // Ten rows per connection are read in a fraction of the time of ten thousand rows.
-        let both = is_on("events_statements_history") && !history.per_connection;
-        let first = if both { "events_statements_history" } else { history.table };
+        let both = is_on(each) && !history.per_connection;
+        let first = if both { each } else { history.table };
         HistoryTables { first, then: both.then_some(history.table), stages: steps }
     });
     Ok([digests, history, stages].into_iter().chain(metadata).collect())
@@ -332,19 +285,13 @@ fn stages(
     )?;
     let is_timed = instruments.first().and_then(|row| row.int(0)).is_some_and(|count| count > 0);
     if let Some(table) = table.filter(|_| is_timed && is_on("events_stages_current")) {
-        return Ok((entry(source, STAGES), Some(table)));
+        return Ok((part(source, STAGES), Some(table)));
     }
-    let own = Coverage {
-        state: CoverageState::Absent,
-        why: Some("stages are off: the time of a slow statement is not split by stage".to_owned()),
-        enable: Some(
-            "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'stage/sql/%'; \
-             UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' \
-             WHERE NAME IN ('events_stages_current', 'events_stages_history_long');"
-                .to_owned(),
-        ),
-        ..entry(source, STAGES)
-    };
+    let own = part(source, STAGES).absent("stages are off: the time of a slow statement is not split by stage").enable(
+        "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'stage/sql/%'; \
+         UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' \
+         WHERE NAME IN ('events_stages_current', 'events_stages_history_long');",
+    );
     Ok((own, None))
 }
 
@@ -358,15 +305,10 @@ fn metadata_locks(server: &Server, source: &str) -> Result<Option<Coverage>, Fai
          WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES'",
     )?;
     if rows.first().and_then(|row| row.int(0)) == Some(1) {
-        return Ok(Some(entry(source, METADATA_LOCKS)));
+        return Ok(Some(part(source, METADATA_LOCKS)));
     }
-    Ok(Some(Coverage {
-        state: CoverageState::Absent,
-        why: Some("metadata locks are not instrumented: holdup sees their waiters, but not their holders".to_owned()),
-        enable: Some(
-            "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES' WHERE NAME = 'wait/lock/metadata/sql/mdl';"
-                .to_owned(),
-        ),
-        ..entry(source, METADATA_LOCKS)
-    }))
+    let why = "metadata locks are not instrumented: holdup sees their waiters, but not their holders";
+    Ok(Some(part(source, METADATA_LOCKS).absent(why).enable(
+        "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES' WHERE NAME = 'wait/lock/metadata/sql/mdl';",
+    )))
 }

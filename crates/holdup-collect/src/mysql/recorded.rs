@@ -2,7 +2,9 @@
 //! the same history, and each execution should have one row.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::own_thread::lock;
 
 /// Largest number of executions remembered. The oldest are forgotten first; by then a busy server
 /// has overwritten them.
@@ -25,7 +27,7 @@ struct State {
 impl RecordedExecutions {
     /// Marks one as recorded; false if it already was. `end_ns` is by the server's timer.
     pub(super) fn mark(&self, thread: i64, event: i64, end_ns: i64) -> bool {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         if state.ended.insert((thread, event), end_ns).is_some() {
             return false;
         }
@@ -44,7 +46,7 @@ impl RecordedExecutions {
 
     /// Forgets all: the server may have restarted, with new ids.
     pub(super) fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+        *lock(&self.0) = State::default();
     }
 }
 

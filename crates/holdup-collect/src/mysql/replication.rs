@@ -2,13 +2,12 @@
 //! is not a replica yields nothing. It cannot see the lag of other servers that replicate from this
 //! one.
 
-use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Labels, metrics};
+use holdup_recording::{Labels, metrics};
 
-use super::ReadWindow;
 use super::failure::Failure;
 use super::server::Server;
 use super::versions::Topic;
+use crate::reading::Out;
 
 /// State between reads.
 #[derive(Default)]
@@ -19,37 +18,28 @@ pub(super) struct Replication {
 
 impl Replication {
     /// Adds lag and state of every channel.
-    pub(super) fn sample(&mut self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-        let mut read = ReadWindow::begin(source);
-        let table = server.table(server.release.has(Topic::ReplicaStatus))?;
-        read.end();
-        for row in &table.rows {
+    pub(super) fn sample(&mut self, server: &Server, out: &mut Out) -> Result<(), Failure> {
+        let table = out.read(|| server.table(server.release.has(Topic::ReplicaStatus)))?;
+        for row in table.named() {
             // The first of these columns that exists and is not NULL.
-            let column = |names: &[&str]| names.iter().find_map(|name| row.text(table.column(name)?));
+            let column = |names: &[&str]| names.iter().find_map(|name| row.text(name));
             let channel = column(&["Connection_name", "Channel_Name"]).unwrap_or_default();
             let labels = Labels::new([("channel", channel)]);
             let lag = column(&["Seconds_Behind_Source", "Seconds_Behind_Master"]).and_then(|lag| lag.parse().ok());
             let runs = |names: &[&str]| column(names).map(|state| f64::from(u8::from(state == "Yes")));
-            for (metric, value) in [
+            let values = [
                 (metrics::mysql::REPLICA_LAG, lag),
                 (metrics::mysql::REPLICA_IO_RUNNING, runs(&["Replica_IO_Running", "Slave_IO_Running"])),
                 (metrics::mysql::REPLICA_SQL_RUNNING, runs(&["Replica_SQL_Running", "Slave_SQL_Running"])),
-            ] {
-                batch.samples.extend(value.map(|value| read.sample(metric, labels.clone(), value)));
-            }
+            ];
+            out.put_known(&labels, values);
             let state = column(&["Replica_SQL_Running_State", "Slave_SQL_Running_State"]).unwrap_or_default();
             // Only the number: the message may contain the values of a row.
             let error = column(&["Last_SQL_Errno"]).filter(|number| *number != "0");
             let text =
                 error.map(|number| format!("replication of channel {channel:?} stopped with error {number} ({state})"));
             if let Some(text) = text.clone().filter(|text| self.said.as_ref() != Some(text)) {
-                batch.events.push(Event {
-                    observed_at: read.at(),
-                    source: source.to_owned(),
-                    kind: "error".to_owned(),
-                    text,
-                    labels: labels.clone(),
-                });
+                out.say("error", text, labels.clone());
             }
             self.said = text;
         }

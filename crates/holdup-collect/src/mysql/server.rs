@@ -2,19 +2,21 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use holdup_protocol::database::{self, Login, Secret, Statement};
+use holdup_protocol::database::{self, Login, Statement};
 use holdup_sql::{Dialect, digest};
 
-use super::address::{Address, Tls};
+use super::address::Address;
 use super::failure::Failure;
 use super::release::{Flavour, Release};
 use super::versions::Topic;
 use crate::connections::Connections;
-pub(super) use crate::line::Row;
-use crate::line::{Answer, Line, LineError, Place, Rows, Trust};
+use crate::line::{Answer, Line, LineError, Place};
+use crate::own_thread::lock;
+pub(super) use crate::table::Row;
+use crate::table::Rows;
 
 /// Prefix of every statement that holdup sends, so that the server's records show its origin.
 pub(super) const MARKER: &str = "/* holdup */";
@@ -34,7 +36,7 @@ pub(super) struct OwnDigests(Arc<Mutex<HashSet<String>>>);
 
 impl OwnDigests {
     fn digests(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -54,15 +56,7 @@ impl Server {
     /// Connects to the extra port if it is known. Otherwise connects to the main port, queries the
     /// extra port and moves there; if the extra port refuses, the main port is used. All of
     /// holdup's connections to the server share `own` and `connections`.
-    pub(super) fn connect_sharing(
-        address: &Address,
-        own: &OwnDigests,
-        connections: &Connections,
-    ) -> Result<Self, Failure> {
-        connections.attempt(|| Self::reach(address, own, connections))
-    }
-
-    fn reach(address: &Address, own: &OwnDigests, connections: &Connections) -> Result<Self, Failure> {
+    pub(super) fn reach(address: &Address, own: &OwnDigests, connections: &Connections) -> Result<Self, Failure> {
         if let Some(extra) = address.extra_port {
             return match Self::open(address, extra, own, connections) {
                 Err(failure) if !failure.is_login() => {
@@ -157,13 +151,8 @@ pub(crate) fn ask(line: &mut Line, text: String) -> Result<Rows, Failure> {
 
 /// A logged-in connection to `port`.
 pub(crate) fn log_in(address: &Address, port: u16, connections: &Connections) -> Result<Line, LineError> {
-    let trust = match &address.tls {
-        Tls::Off => None,
-        Tls::Require => Some(Trust::All),
-        Tls::Verify(file) => Some(Trust::Authority { file: file.as_deref(), parameter: "tls_ca", any_name: false }),
-    };
-    let password = Secret::new(address.password.0.clone().unwrap_or_default());
-    let login = Login::new(address.user.clone(), password, None);
+    let trust = address.tls.trust("tls_ca");
+    let login = Login::new(address.user.clone(), address.password.clone(), None);
     let place = Place::Network(&address.host, port);
     Line::open(&place, (database::Dialect::Mysql, login), trust.as_ref(), connections)
 }

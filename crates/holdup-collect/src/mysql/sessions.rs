@@ -7,14 +7,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
 
 use holdup_recording::rows::Session;
-use holdup_recording::{Batch, Labels, Text, metrics};
+use holdup_recording::{Labels, Text, metrics};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
 use super::failure::Failure;
 use super::pool::Queued;
 use super::server::{INFO_BYTES, MARKER, Row, Server};
 use super::versions::Topic;
-use super::{ReadWindow, Reads, holders};
+use super::{Reads, holders};
+use crate::reading::Out;
 
 /// Accounts of the server's own threads.
 const SYSTEM_USERS: &[&str] = &["system user", "event_scheduler"];
@@ -88,14 +89,13 @@ pub(super) type Texts = HashMap<i64, String>;
 /// Returns their statements with literals.
 pub(super) fn sample(
     server: &Server,
-    source: &str,
     (queued, locks, holders): (&Queued, &LockWaits, Holders),
     reads: &mut Reads,
-    batch: &mut Batch,
+    out: &mut Out,
 ) -> Option<Texts> {
-    let mut read = ReadWindow::begin(source);
+    out.begin();
     let rows = listed(server, reads)?;
-    read.end();
+    let (at, source) = (out.at(), out.source());
     let (blocked, last) = in_the_way(server, &rows, locks, holders, reads);
     let is_holder: BTreeSet<i64> = blocked.values().copied().collect();
     let mut texts = Texts::new();
@@ -122,8 +122,8 @@ pub(super) fn sample(
             }
         }
         let text = info.as_ref().map(|text| digest_text(text, Dialect::MySql));
-        batch.sessions.push(Session {
-            observed_at: read.at(),
+        out.batch.sessions.push(Session {
+            observed_at: at,
             source: source.into(),
             session_id: id,
             user: Some(user.into()),
@@ -145,7 +145,7 @@ pub(super) fn sample(
     counts.entry(("Sleep".to_owned(), "idle")).or_default();
     for ((command, true_state), count) in counts {
         let labels = Labels::new([("command", command.as_str()), ("true_state", true_state)]);
-        batch.samples.push(read.sample(metrics::mysql::SESSIONS, labels, count));
+        out.put(metrics::mysql::SESSIONS, labels, count);
     }
     Some(texts)
 }

@@ -10,7 +10,7 @@ mod scan;
 
 use std::path::{Path, PathBuf};
 
-use holdup_recording::rows::{Event, Statement};
+use holdup_recording::rows::Statement;
 use holdup_recording::{Batch, Labels, clock};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
@@ -18,6 +18,7 @@ pub(super) use self::coverage::find;
 use self::entries::{Entries, Entry};
 use super::server::MARKER;
 use crate::log::follow::Follow;
+use crate::reading::event;
 
 /// Largest number of executions per sample.
 const EXECUTIONS: usize = 2_000;
@@ -74,30 +75,21 @@ impl SlowLog {
             entries.finish(&mut each);
         }
         batch.statements.extend(found.iter().map(|entry| row(entry, form, source, now)));
-        let mut say = |kind: &str, text: String| {
-            let (source, kind) = (source.to_owned(), kind.to_owned());
-            batch.events.push(Event { observed_at: now, source, kind, text, labels: Labels::none() });
-        };
+        let mut say = |kind, text: String| batch.events.push(event(source, now, kind, text, Labels::none()));
         if left_out > 0 {
             say(
                 "sampled",
                 format!("{left_out} executions of the slow log were left out: more than {EXECUTIONS} at once"),
             );
         }
-        match std::mem::take(&mut entries.doubtful) {
-            0 => {}
-            count => say(
-                "sampled",
-                format!(
-                    "{count} entries of the slow log were left out: they stand in or after an unterminated literal or comment"
-                ),
-            ),
+        let doubtful = std::mem::take(&mut entries.doubtful);
+        if doubtful > 0 {
+            let why = "they stand in or after an unterminated literal or comment";
+            say("sampled", format!("{doubtful} entries of the slow log were left out: {why}"));
         }
-        match looked? {
-            0 => {}
-            bytes => {
-                say("gap", format!("{bytes} bytes of the slow log were skipped: it grows faster than holdup reads it"))
-            }
+        let skipped = looked?;
+        if skipped > 0 {
+            say("gap", format!("{skipped} bytes of the slow log were skipped: it grows faster than holdup reads it"));
         }
         Ok(())
     }

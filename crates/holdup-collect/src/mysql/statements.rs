@@ -4,15 +4,14 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use holdup_recording::Batch;
 use holdup_recording::rows::Statement;
 use holdup_sql::{Dialect, digest_of_text, digest_text};
 
-use super::ReadWindow;
 use super::execution::TEXT_BYTES;
 use super::failure::Failure;
 use super::server::Server;
 use crate::pace::{Pace, Turn};
+use crate::reading::Out;
 
 /// Largest number of digests read, those with the most time first.
 const DIGESTS: usize = 500;
@@ -36,24 +35,23 @@ pub(super) struct Statements {
 
 impl Statements {
     /// Counters by digest, summed if several of the server's digests map to one of holdup's.
-    pub(super) fn digests(&mut self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+    pub(super) fn digests(&mut self, server: &Server, out: &mut Out) -> Result<(), Failure> {
         self.reads += 1;
         // The server sorts all its digests to return these: with many digests that cost matters.
-        let is_due = self.reads % SPARSE == 1 && self.pace.is_due(&Turn::default());
+        let is_due = self.reads % SPARSE == 1 && self.pace.due(&Turn::default()).is_some();
         if self.digests >= FEW && !is_due {
             return Ok(());
         }
         let begun = Instant::now();
-        let mut read = ReadWindow::begin(source);
+        out.begin();
         let answer = server.rows(&format!(
             "SELECT SCHEMA_NAME, LEFT(DIGEST_TEXT, {TEXT_BYTES}), COUNT_STAR, SUM_TIMER_WAIT DIV 1000, SUM_LOCK_TIME DIV 1000, SUM_ROWS_EXAMINED, \
              SUM_ROWS_SENT, SUM_ERRORS, SUM_ROWS_AFFECTED, SUM_NO_INDEX_USED + SUM_NO_GOOD_INDEX_USED, SUM_CREATED_TMP_TABLES, \
              SUM_CREATED_TMP_DISK_TABLES FROM performance_schema.events_statements_summary_by_digest \
              ORDER BY SUM_TIMER_WAIT DESC LIMIT {DIGESTS}"
         ));
-        self.pace.read(&mut Turn::default(), begun, &answer);
-        let rows = answer?;
-        read.end();
+        let rows = self.pace.read(&mut Turn::default(), begun, answer)?;
+        out.at();
         self.digests = rows.len();
         let mut totals: BTreeMap<(Option<String>, String), Statement> = BTreeMap::new();
         for row in &rows {
@@ -64,8 +62,8 @@ impl Statements {
             }
             let number = |index| row.int(index).unwrap_or(0);
             let total = totals.entry((row.text(0).map(str::to_owned), digest.clone())).or_insert_with(|| Statement {
-                observed_at: read.at(),
-                source: source.to_owned(),
+                observed_at: out.at(),
+                source: out.source().to_owned(),
                 kind: "digest_total".to_owned(),
                 session_id: None,
                 digest,
@@ -84,7 +82,7 @@ impl Statements {
             total.temporary_tables += number(10);
             total.temporary_disk_tables += number(11);
         }
-        batch.statements.extend(totals.into_values());
+        out.batch.statements.extend(totals.into_values());
         Ok(())
     }
 

@@ -4,14 +4,13 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use holdup_recording::rows::{Event, Setting};
 use holdup_recording::secret::settings::is_secret_in_mysql;
-use holdup_recording::{Batch, Labels, clock, metrics};
+use holdup_recording::{Labels, metrics};
 
-use super::ReadWindow;
 use super::failure::Failure;
 use super::server::Server;
 use super::versions::Topic;
+use crate::reading::{Out, tell};
 
 /// The statement for the counters; its shape in the server's records is distinct from that of other
 /// clients.
@@ -30,14 +29,11 @@ pub(super) type Uptime = (Instant, f64);
 /// server has restarted. Also returns the counters, by lower-case name.
 pub(super) fn sample(
     server: &Server,
-    source: &str,
     uptime: &mut Option<Uptime>,
-    batch: &mut Batch,
+    out: &mut Out,
 ) -> Result<HashMap<String, f64>, Failure> {
     let begun = Instant::now();
-    let mut read = ReadWindow::begin(source);
-    let rows = server.rows(STATUS)?;
-    read.end();
+    let rows = out.read(|| server.rows(STATUS))?;
     let mut values = HashMap::new();
     for row in &rows {
         let (Some(name), Some(value)) = (row.text(0), row.float(1)) else { continue };
@@ -46,17 +42,11 @@ pub(super) fn sample(
             // A monotonic clock. The value may be as old as the answer was slow.
             let (now, slack) = (Instant::now(), ROUNDING_S + begun.elapsed().as_secs_f64());
             if uptime.is_some_and(|(then, before)| value + slack < before + (now - then).as_secs_f64()) {
-                batch.events.push(Event {
-                    observed_at: read.at(),
-                    source: source.to_owned(),
-                    kind: "restart".to_owned(),
-                    text: format!("the server restarted {value} s ago"),
-                    labels: Labels::none(),
-                });
+                out.say("restart", format!("the server restarted {value} s ago"), Labels::none());
             }
             *uptime = Some((now, value));
         }
-        batch.samples.push(read.sample(metrics::mysql::GLOBAL_STATUS.member(&name), Labels::none(), value));
+        out.put_plain(metrics::mysql::GLOBAL_STATUS.member(&name), value);
         // The pool's threads, on servers that show nothing else of the pool.
         if server.release.has(Topic::PoolThreads) == "yes" {
             let metric = match name.as_str() {
@@ -64,7 +54,7 @@ pub(super) fn sample(
                 "threadpool_idle_threads" => Some(metrics::mysql::THREAD_POOL_IDLE_THREADS),
                 _ => None,
             };
-            batch.samples.extend(metric.map(|metric| read.sample(metric, Labels::none(), value)));
+            metric.into_iter().for_each(|metric| out.put_plain(metric, value));
         }
         values.insert(name, value);
     }
@@ -72,18 +62,9 @@ pub(super) fn sample(
 }
 
 /// All global variables except those that may contain a secret.
-pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-    let at = clock::now_ns();
-    for row in server.rows(VARIABLES)? {
-        let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { continue };
-        if !is_secret_in_mysql(name) {
-            batch.settings.push(Setting {
-                observed_at: at,
-                source: source.to_owned(),
-                name: name.to_owned(),
-                value: value.to_owned(),
-            });
-        }
-    }
+pub(super) fn settings(server: &Server, out: &mut Out) -> Result<(), Failure> {
+    let rows = server.rows(VARIABLES)?;
+    let all = rows.iter().filter_map(|row| Some((row.text(0)?.to_owned(), row.text(1)?.to_owned())));
+    tell(out.batch, out.source(), all.filter(|(name, _)| !is_secret_in_mysql(name)));
     Ok(())
 }

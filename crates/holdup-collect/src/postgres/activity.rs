@@ -4,15 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::{Batch, Labels, metrics};
+use holdup_recording::{Labels, metrics};
 
-use super::ReadWindow;
 use super::server::{MARKER, Row};
+use crate::reading::Out;
 
 /// Counts the rows that `sessions` reads: 4 database, 5 state, 6 and 7 its wait event, 9 its
 /// statement, 11 kind of process, 13 the age of the oldest transaction visible to it, 14 the age of
 /// its own in seconds, 15 its application's name.
-pub(super) fn count(rows: &[Row], read: &ReadWindow<'_>, batch: &mut Batch) {
+pub(super) fn count(rows: &[Row], out: &mut Out) {
     let mut counts: BTreeMap<[&str; 4], f64> = BTreeMap::new();
     // Plus one for holdup's own connection.
     let mut connections = 1.0;
@@ -28,9 +28,9 @@ pub(super) fn count(rows: &[Row], read: &ReadWindow<'_>, batch: &mut Batch) {
             ("wait_event", wait),
             ("backend_type", kind),
         ]);
-        batch.samples.push(read.sample(metrics::postgresql::ACTIVITY_SESSIONS, labels, count));
+        out.put(metrics::postgresql::ACTIVITY_SESSIONS, labels, count);
     }
-    batch.samples.push(read.sample(metrics::postgresql::CONNECTIONS, Labels::none(), connections));
+    out.put_plain(metrics::postgresql::CONNECTIONS, connections);
     for (holder, row) in oldest(rows) {
         // A replica is identified by the name it reports, a session by its process.
         let name = row.text(15).filter(|name| holder == "replica" && !name.is_empty()).or(row.text(0));
@@ -39,11 +39,11 @@ pub(super) fn count(rows: &[Row], read: &ReadWindow<'_>, batch: &mut Batch) {
             labels = labels.with("database", database);
         }
         let age = row.float(13).unwrap_or(0.0);
-        batch.samples.push(read.sample(metrics::postgresql::OLDEST_XMIN_AGE_TRANSACTIONS, labels, age));
+        out.put(metrics::postgresql::OLDEST_XMIN_AGE_TRANSACTIONS, labels, age);
     }
     let others = rows.iter().filter(|row| !is_ours(row) && row.text(11) != Some("autovacuum worker"));
     let seconds = others.filter_map(|row| row.float(14)).fold(0.0, f64::max);
-    batch.samples.push(read.sample(metrics::postgresql::OLDEST_TRANSACTION, Labels::none(), seconds));
+    out.put_plain(metrics::postgresql::OLDEST_TRANSACTION, seconds);
 }
 
 /// The oldest among sessions, and the oldest among replicas.
@@ -76,6 +76,8 @@ fn is_ours(row: &Row) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use holdup_recording::Batch;
+
     use super::*;
 
     fn row(pid: &str, kind: &str, state: &str, wait: Option<&str>, age: Option<&str>, query: &str) -> Row {
@@ -108,7 +110,7 @@ mod tests {
             row("8", "client backend", "idle", None, Some("999"), "/* holdup */ SELECT"),
         ];
         let mut batch = Batch::default();
-        count(&rows, &ReadWindow::begin("postgresql://h:1"), &mut batch);
+        count(&rows, &mut Out::new(&mut batch, "postgresql://h:1"));
         let value = |metric: &str, labels: &[(&str, &str)]| {
             let is = |row: &&holdup_recording::rows::Sample| row.metric == metric && row.labels.contains(labels);
             batch.samples.iter().find(is).map(|row| row.value)

@@ -1,14 +1,11 @@
-//! Parses `postgresql://user[:password]@host[:port][/database][?…]` in the way libpq does where
-//! both accept it. Passwords come from the address, an environment variable or a file, and go only
-//! to the server: no name, error or `Debug` output contains them.
+//! Parses `//user[:password]@host[:port][/database][?…]` of a PostgreSQL server in the way libpq does
+//! where both accept it.
 
 use std::path::PathBuf;
 
 use holdup_protocol::database::{Dialect, Secret};
-use holdup_recording::files;
 
-use crate::ProbeError;
-use crate::database::{certificates, decoded, host_and_port, password_of_variable, user_and_password};
+use crate::account::{Parts, certificates};
 use crate::plans::PlanMode;
 
 const PARAMETERS: &str = "sslmode=disable|prefer|require|verify-ca|verify-full, sslrootcert=PATH, password_env=VAR, \
@@ -47,14 +44,14 @@ pub(crate) enum Tls {
 }
 
 impl Address {
-    /// Parses an address and reads the files and variables it names. The error never repeats a
-    /// password.
-    pub(crate) fn parse(address: &str) -> Result<Self, ProbeError> {
-        let rest = address.strip_prefix("postgresql://").or(address.strip_prefix("postgres://"));
-        rest.ok_or_else(|| "it does not begin with postgresql://".to_owned()).and_then(|rest| read(rest, 5432)).map_err(|why| {
-            ProbeError::BadAddress(format!(
-                "--watch postgresql://…: {why}; expected postgresql://user[:password]@host[:port][/database][?{PARAMETERS}]"
-            ))
+    /// Parses the rest of `postgresql:…` and reads the files and variables it names.
+    ///
+    /// # Errors
+    /// What is wrong, without the password.
+    pub(crate) fn parse(rest: &str) -> Result<Self, String> {
+        let address = rest.strip_prefix("//").ok_or_else(|| "it does not begin with postgresql://".to_owned());
+        address.and_then(|address| read(address, 5432)).map_err(|why| {
+            format!("{why}; expected postgresql://user[:password]@host[:port][/database][?{PARAMETERS}]")
         })
     }
 
@@ -68,32 +65,13 @@ impl Address {
 ///
 /// # Errors
 /// What is wrong, without the password.
-pub(crate) fn read(rest: &str, default_port: u16) -> Result<Address, String> {
-    // A password may contain `@`, `/` and `?`: the last `@` separates it from the host.
-    let (account, place) = rest.rsplit_once('@').unwrap_or(("", rest));
-    let (place, query) = place.split_once('?').unwrap_or((place, ""));
-    let (place, database) = place.split_once('/').unwrap_or((place, ""));
-    let (user, password) = user_and_password(account)?;
-    let (host, port) = host_and_port(place, default_port)?;
-    let host = decoded(host)?;
-    let mut found = Address {
-        host,
-        port,
-        user,
-        password: Secret::default(),
-        database: decoded(database)?,
-        tls: Tls::Prefer,
-        root_certificates: None,
-        log: None,
-        plans: PlanMode::Off,
-    };
-    let mut password = password;
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = decoded(value)?;
-        match name {
+pub(crate) fn read(address: &str, default_port: u16) -> Result<Address, String> {
+    let Parts { user, password, mut host, port, path, options } = Parts::split(address, default_port)?;
+    let (mut tls, mut root_certificates, mut log, mut plans) = (Tls::Prefer, None, None, PlanMode::Off);
+    for (name, value) in options {
+        match name.as_str() {
             "sslmode" => {
-                found.tls = match value.as_str() {
+                tls = match value.as_str() {
                     "disable" => Tls::Disable,
                     "allow" | "prefer" => Tls::Prefer,
                     "require" => Tls::Require,
@@ -106,31 +84,21 @@ pub(crate) fn read(rest: &str, default_port: u16) -> Result<Address, String> {
                     }
                 }
             }
-            "sslrootcert" => found.root_certificates = Some(certificates(name, value)?),
-            "host" => found.host = value,
-            "log" => found.log = Some(PathBuf::from(value)),
-            "plans" => found.plans = PlanMode::parse(&value)?,
-            "password_env" => password = Some(password_of_variable(&value)?),
-            "password_file" => {
-                let text = files::read_text(value.as_ref(), files::SMALL_BYTES)
-                    .map_err(|error| format!("password_file={value}: {error}"))?;
-                password = Some(text.lines().next().unwrap_or_default().to_owned());
-            }
+            "sslrootcert" => root_certificates = Some(certificates(&name, value)?),
+            "host" => host = value,
+            "log" => log = Some(PathBuf::from(value)),
+            "plans" => plans = PlanMode::parse(&value)?,
             _ => return Err(format!("the parameter {name} is unknown")),
         }
     }
-    if found.host.is_empty() {
-        return Err("the host is missing".to_owned());
+    for (part, what) in [(&host, "host"), (&user, "user")] {
+        if part.is_empty() {
+            return Err(format!("the {what} is missing"));
+        }
     }
-    if found.user.is_empty() {
-        return Err("the user is missing".to_owned());
-    }
-    if found.database.is_empty() {
-        found.database.clone_from(&found.user);
-    }
-    let password = password.or_else(|| std::env::var(Dialect::Postgres.password_variable()).ok());
-    found.password = Secret::new(password.unwrap_or_default());
-    Ok(found)
+    let password = Parts::password_or(password, Dialect::Postgres.password_variable());
+    let database = if path.is_empty() { user.clone() } else { path };
+    Ok(Address { host, port, user, password, database, tls, root_certificates, log, plans })
 }
 
 #[cfg(test)]
@@ -139,20 +107,19 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let full =
-            Address::parse("postgresql://u%40x:p%3a@ss?/%25@[::1]:5433/shop?sslmode=verify-full&log=/l/a.csv").unwrap();
+        let full = Address::parse("//u%40x:p%3a@ss?/%25@[::1]:5433/shop?sslmode=verify-full&log=/l/a.csv").unwrap();
         assert_eq!(
             (full.user.as_str(), full.host.as_str(), full.port, full.database.as_str()),
             ("u@x", "::1", 5433, "shop")
         );
         assert_eq!((full.tls, full.log), (Tls::VerifyFull, Some("/l/a.csv".into())));
         assert_eq!(full.password.reveal(), "p:@ss?/%");
-        let short = Address::parse("postgres://u@db").unwrap();
+        let short = Address::parse("//u@db").unwrap();
         assert_eq!(
             (short.source().as_str(), short.database.as_str(), short.tls),
             ("postgresql://db:5432", "u", Tls::Prefer)
         );
-        assert_eq!(Address::parse("postgresql://u@/x?host=/run/postgresql").unwrap().host, "/run/postgresql");
+        assert_eq!(Address::parse("//u@/x?host=/run/postgresql").unwrap().host, "/run/postgresql");
     }
 
     #[test]
@@ -160,7 +127,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let plain = dir.path().join("plain");
         std::fs::write(&plain, "s3cr3t-canary\n").unwrap();
-        let read = Address::parse(&format!("postgresql://me@h?password_file={}", plain.display())).unwrap();
+        let read = Address::parse(&format!("//me@h?password_file={}", plain.display())).unwrap();
         assert_eq!(read.password.reveal(), "s3cr3t-canary");
         assert!(!format!("{read:?} {}", read.source()).contains("canary"));
     }
@@ -168,16 +135,16 @@ mod tests {
     #[test]
     fn bad_ones_say_what_is_wrong_and_not_the_password() {
         for (address, wrong) in [
-            ("postgresql://u:canary@h:0", "port"),
-            ("postgresql://u:canary@", "host"),
-            ("postgresql://:canary@h", "user"),
-            ("postgresql://u:canary@h?socket=x", "socket"),
-            ("postgresql://u:canary@h?sslmode=x", "sslmode"),
-            ("postgresql://u:canary@h?plans=all", "plans=all"),
-            ("postgresql://u:canary%2@h", "%25"),
-            ("postgresql://u:canary", "@"),
-            ("postgresql://u:canary@h?password_env=HOLDUP_TEST_NO_SUCH", "HOLDUP_TEST_NO_SUCH"),
-            ("postgresql://u:canary@h?password_file=/nonexistent/x", "/nonexistent/x"),
+            ("//u:canary@h:0", "port"),
+            ("//u:canary@", "host"),
+            ("//:canary@h", "user"),
+            ("//u:canary@h?socket=x", "socket"),
+            ("//u:canary@h?sslmode=x", "sslmode"),
+            ("//u:canary@h?plans=all", "plans=all"),
+            ("//u:canary%2@h", "%25"),
+            ("//u:canary", "@"),
+            ("//u:canary@h?password_env=HOLDUP_TEST_NO_SUCH", "HOLDUP_TEST_NO_SUCH"),
+            ("//u:canary@h?password_file=/nonexistent/x", "/nonexistent/x"),
         ] {
             let text = Address::parse(address).unwrap_err().to_string();
             assert!(text.contains(wrong) && !text.contains("canary"), "{address}: {text}");

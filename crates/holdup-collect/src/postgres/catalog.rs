@@ -10,7 +10,7 @@ use super::resolve::{ResolvedTable, path, resolve};
 use super::server::{Failure, Server};
 use crate::connections::Connections;
 use crate::plans::allowed::{self, AllowedStatement};
-use crate::{ProbeError, ReadError};
+use crate::{ProbeError, ReadError, watch};
 
 /// No healthy server takes longer than this to plan.
 const LIMITS: &str = "SET LOCAL statement_timeout = 2000; SET LOCAL lock_timeout = 200";
@@ -21,19 +21,11 @@ const USUAL_PATH: &str = "SELECT reset_val, current_user FROM pg_settings WHERE 
 /// A connection that reads catalogs.
 pub struct Catalog(Server);
 
-impl From<Failure> for ReadError {
-    fn from(failure: Failure) -> Self {
-        Self(failure.to_string())
-    }
-}
-
 impl Catalog {
     pub(crate) fn connect(address: &str) -> Result<Self, ProbeError> {
-        let address = Address::parse(address)?;
-        let source_name = format!("postgresql://{}:{}", address.host, address.port);
-        Server::connect(&address, &Connections::default())
-            .map(Self)
-            .map_err(|failure| ProbeError::Unreachable { source_name, why: failure.to_string() })
+        let address = watch::parse(address, Address::parse)?;
+        let server = Server::open(&address, &Connections::default());
+        server.map(Self).map_err(|failure| ProbeError::unreachable(address.source(), failure.to_string()))
     }
 
     pub(crate) fn table(&self, name: &str) -> Result<Option<Table>, ReadError> {

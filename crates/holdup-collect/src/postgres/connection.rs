@@ -6,8 +6,8 @@ use holdup_protocol::database::{Dialect, Error, Login, Statement};
 use super::address::{Address, Tls};
 use crate::connections::Connections;
 use crate::database::{self, ErrorCode};
-use crate::line::{ANSWER_BYTES, Answer, Line, LineError, PATIENCE, Place, Trust};
-pub(crate) use crate::line::{Row, Rows};
+use crate::line::{Answer, Line, LineError, PATIENCE, Place, Trust};
+use crate::table::{ANSWER_BYTES, Rows};
 
 /// Why a statement has no answer: an error has a SQLSTATE.
 pub(crate) type Failure = database::Failure<String>;
@@ -16,30 +16,15 @@ impl ErrorCode for String {
     fn say(&self, words: &str) -> String {
         format!("{words} ({self})")
     }
-}
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
+    fn of_protocol(error: Error) -> Failure {
         match &error {
             // Class 28: invalid authorization; 3D000: no such database.
             Error::LoginRefused { code, .. } if code.starts_with("28") || code == "3D000" => {
-                Self::Login(error.to_string())
+                Failure::Login(error.to_string())
             }
-            Error::UnsupportedAuth(_) | Error::ServerNotProved => Self::Login(error.to_string()),
-            _ => Self::Lost(error.to_string()),
-        }
-    }
-}
-
-impl From<LineError> for Failure {
-    fn from(error: LineError) -> Self {
-        if error.is_refused() {
-            return Self::Refused(error.to_string());
-        }
-        match error {
-            LineError::Silent(why) | LineError::Late(why) => Self::Silent(why),
-            LineError::Protocol(error) => Self::from(error),
-            other => Self::Lost(other.to_string()),
+            Error::UnsupportedAuth(_) | Error::ServerNotProved => Failure::Login(error.to_string()),
+            _ => Failure::Lost(error.to_string()),
         }
     }
 }

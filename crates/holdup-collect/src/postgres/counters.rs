@@ -5,17 +5,16 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use holdup_recording::Labels;
 use holdup_recording::metrics::Member;
-use holdup_recording::rows::{Event, Setting};
 use holdup_recording::secret::settings::is_secret_in_postgresql;
-use holdup_recording::{Batch, Labels, clock};
 
-use super::ReadWindow;
 use super::probe::Rights;
 use super::readings::{self, Cadence, Reading};
 use super::server::{Failure, Row, Rows, Server};
 use crate::backoff::Backoffs;
 use crate::pace::{Pace, Turn};
+use crate::reading::{Out, tell};
 
 /// Shortest pause between two reads of slow readings.
 const SLOW: Duration = Duration::from_secs(10);
@@ -56,8 +55,7 @@ impl Counters {
         server: &Server,
         rights: Rights,
         turn: &mut Turn,
-        source: &str,
-        batch: &mut Batch,
+        out: &mut Out,
     ) -> Result<(), Failure> {
         let mut failed = None;
         for reading in readings::for_version(server.major()).filter(|reading| rights.allow(reading.needs)) {
@@ -68,25 +66,17 @@ impl Counters {
                 Cadence::Sample => match self.failing.ask(reading.from) {
                     Ok(()) => {
                         let begun = Instant::now();
-                        let result = read(server, reading, source, batch);
-                        self.failing.note(
-                            reading.from,
-                            begun.elapsed(),
-                            result.as_ref().err().map(ToString::to_string),
-                        );
+                        let result = read(server, reading, out);
+                        let failure = result.as_ref().err().map(ToString::to_string);
+                        self.failing.note(reading.from, begun.elapsed(), failure);
                         result
                     }
                     Err(words) => Err(Failure::Server("holdup".to_owned(), words.to_owned())),
                 },
                 Cadence::Slow => {
                     let pace = self.paces.entry(reading.from).or_insert_with(|| Pace::at_least(SLOW));
-                    if !pace.is_due(turn) {
-                        continue;
-                    }
-                    let begun = Instant::now();
-                    let result = read(server, reading, source, batch);
-                    pace.read(turn, begun, &result);
-                    result
+                    let Some(begun) = pace.due(turn) else { continue };
+                    pace.read(turn, begun, read(server, reading, out))
                 }
             };
             match result {
@@ -100,25 +90,17 @@ impl Counters {
                 other => other?,
             }
         }
-        self.uptime(server, source, batch)?;
+        self.uptime(server, out)?;
         failed.map_or(Ok(()), Err)
     }
 
-    fn uptime(&mut self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-        let mut read = ReadWindow::begin(source);
-        let answer = server.rows_again("SELECT pg_postmaster_start_time()")?;
-        read.end();
+    fn uptime(&mut self, server: &Server, out: &mut Out) -> Result<(), Failure> {
+        let answer = out.read(|| server.rows_again("SELECT pg_postmaster_start_time()"))?;
         let started_at = answer.rows.first().and_then(|row| row.text(0)).map(str::to_owned);
         if let (Some(before), Some(now)) = (&self.started_at, &started_at)
             && before != now
         {
-            batch.events.push(Event {
-                observed_at: read.at(),
-                source: source.to_owned(),
-                kind: "restart".to_owned(),
-                text: format!("the server restarted at {now}"),
-                labels: Labels::none(),
-            });
+            out.say("restart", format!("the server restarted at {now}"), Labels::none());
         }
         self.started_at = started_at.or(self.started_at.take());
         Ok(())
@@ -126,27 +108,18 @@ impl Counters {
 }
 
 /// Every number of every row.
-fn read(server: &Server, reading: &Reading, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-    let mut read = ReadWindow::begin(source);
+fn read(server: &Server, reading: &Reading, out: &mut Out) -> Result<(), Failure> {
     let sql = format!("SELECT * FROM {}", reading.from);
-    let answer = match reading.cadence {
-        Cadence::Sample => server.rows_again(&sql)?,
-        Cadence::Slow => server.rows(&sql)?,
-    };
-    read.end();
-    put(&answer, reading.name, reading.labels, &read, batch, |_| Labels::none());
+    let answer = out.read(|| match reading.cadence {
+        Cadence::Sample => server.rows_again(&sql),
+        Cadence::Slow => server.rows(&sql),
+    })?;
+    put(&answer, reading.name, reading.labels, out, |_| Labels::none());
     Ok(())
 }
 
 /// Every number of every row as a sample, with the row's labels and those that `more` adds.
-pub(super) fn put(
-    answer: &Rows,
-    name: &str,
-    labels: &[&str],
-    read: &ReadWindow<'_>,
-    batch: &mut Batch,
-    more: impl Fn(&Row) -> Labels,
-) {
+pub(super) fn put(answer: &Rows, name: &str, labels: &[&str], out: &mut Out, more: impl Fn(&Row) -> Labels) {
     let columns: Vec<Option<Member>> =
         answer.columns.iter().map(|column| readings::metric(name, labels, column)).collect();
     let places: Vec<(&str, usize)> = labels
@@ -156,46 +129,35 @@ pub(super) fn put(
     for row in &answer.rows {
         let of_row = places.iter().filter_map(|(label, place)| Some((*label, row.text(*place)?)));
         let of_row = of_row.fold(more(row), |all, (label, value)| all.with(label, value));
-        for (index, metric) in columns.iter().enumerate() {
-            if let (Some(metric), Some(value)) = (metric, row.float(index)) {
-                batch.samples.push(read.sample(metric, of_row.clone(), value));
-            }
-        }
+        let known = columns.iter().zip(0..).filter_map(|(metric, place)| Some((metric.as_ref()?, row.float(place))));
+        out.put_known(&of_row, known);
     }
 }
 
 /// All settings in the server's notation (`128MB`), except those that may contain a secret.
-pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-    let at = clock::now_ns();
+pub(super) fn settings(server: &Server, out: &mut Out) -> Result<(), Failure> {
     let answer = server.rows("SELECT name, current_setting(name, true) FROM pg_settings")?;
-    for row in &answer.rows {
-        let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { continue };
-        // The session's own settings are not the server's.
-        let is_ours = OURS.contains(&name)
+    // The session's own settings are not the server's.
+    let is_ours = |name: &str| {
+        OURS.contains(&name)
             || name.starts_with("application_name")
-            || matches!(name, "transaction_read_only" | "client_encoding");
-        if !is_ours && !is_secret_in_postgresql(name) {
-            let (name, value) = (name.to_owned(), value.to_owned());
-            batch.settings.push(Setting { observed_at: at, source: source.to_owned(), name, value });
-        }
-    }
+            || matches!(name, "transaction_read_only" | "client_encoding")
+    };
+    let all = answer.rows.iter().filter_map(|row| Some((row.text(0)?, row.text(1)?.to_owned())));
+    tell(out.batch, out.source(), all.filter(|(name, _)| !is_ours(name) && !is_secret_in_postgresql(name)));
     Ok(())
 }
 
 /// Options of single tables in the connected database, including TOAST tables, whose options are
 /// set with the prefix `toast.`.
-pub(super) fn options(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-    let at = clock::now_ns();
+pub(super) fn options(server: &Server, out: &mut Out) -> Result<(), Failure> {
     let answer = server.rows(&format!(
         "SELECT holdup_n.nspname || '.' || holdup_c.relname, array_to_string(holdup_c.reloptions, ',') \
          FROM pg_class AS holdup_c JOIN pg_namespace AS holdup_n ON holdup_n.oid = holdup_c.relnamespace \
          WHERE holdup_c.reloptions IS NOT NULL AND holdup_c.relkind IN ('r', 'm', 'p', 't') ORDER BY holdup_c.relpages DESC LIMIT {OPTIONS}"
     ))?;
-    for row in &answer.rows {
-        if let (Some(table), Some(value)) = (row.text(0), row.text(1)) {
-            let (name, value) = (format!("reloptions:{table}"), value.to_owned());
-            batch.settings.push(Setting { observed_at: at, source: source.to_owned(), name, value });
-        }
-    }
+    let all =
+        answer.rows.iter().filter_map(|row| Some((format!("reloptions:{}", row.text(0)?), row.text(1)?.to_owned())));
+    tell(out.batch, out.source(), all);
     Ok(())
 }

@@ -17,10 +17,11 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use holdup_recording::rows::{Event, Plan};
+use holdup_recording::rows::Plan;
 use holdup_recording::{Batch, Labels, clock};
 
 pub(super) use self::prefix::Prefix;
+use crate::reading::event;
 
 /// Bytes read per sample.
 const READ_BYTES: u64 = 8 << 20;
@@ -136,10 +137,7 @@ impl Log {
         let mut entries = Vec::new();
         let skipped = self.entries(form, &mut entries)?;
         let left_out = self.rows(&entries, form, source, now, batch);
-        let mut say = |kind: &str, text: String| {
-            let (source, kind) = (source.to_owned(), kind.to_owned());
-            batch.events.push(Event { observed_at: now, source, kind, text, labels: Labels::none() });
-        };
+        let mut say = |kind, text: String| batch.events.push(event(source, now, kind, text, Labels::none()));
         if left_out > 0 {
             say("sampled", format!("{left_out} executions of the log were left out: more than {EXECUTIONS} at once"));
         }

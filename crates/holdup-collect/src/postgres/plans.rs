@@ -1,24 +1,20 @@
-//! Requests plans: one or two statements per sample that sessions show completely are explained, in
-//! a read-only transaction, within a fraction of a second. Values stay in memory: the server's
-//! error text may contain one, so it is dropped.
+//! Which statements may be explained, and how: those that sessions show completely, in a read-only
+//! transaction, within a fraction of a second.
 
-use std::time::Instant;
-
+use holdup_recording::Coverage;
 use holdup_recording::plan::Node;
-use holdup_recording::{Batch, Coverage, CoverageState, clock};
-use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
+use holdup_sql::Dialect;
 
 use super::address::Address;
 use super::gate;
 use super::resolve::path;
-use super::server::{Failure, MARKER, Row, Server};
+use super::server::{Failure, MARKER, Server};
+use crate::coverage::Line as _;
 use crate::database::Trouble as _;
-use crate::plans::allowed::{self, AllowedStatement};
+use crate::plans::PlanMode;
 use crate::plans::pace::Pace;
-use crate::plans::{PlanMode, row};
-
-/// Largest number of statements explained per sample.
-const EXPLAINED: usize = 2;
+use crate::plans::requests::{Candidate, request};
+use crate::reading::Out;
 
 /// Largest number of sessions whose statements are read.
 const SESSIONS: usize = 100;
@@ -34,111 +30,45 @@ const ANALYZE_LIMIT: &str = "SET LOCAL statement_timeout = 1000";
 /// separate statement, and could give an unknown statement of the application holdup's text.
 const TRACK: &str = "pg_stat_statements.track";
 
-/// State between samples.
-#[derive(Default)]
-pub(super) struct Plans {
-    pace: Pace,
-}
-
-/// A statement that may be explained, and the account that runs it.
-struct Candidate {
-    session: Option<i64>,
-    database: Option<String>,
-    /// The schemas in which that account's statements find tables.
-    search_path: Vec<String>,
-    digest: String,
-    digest_text: String,
-    trace_id: Option<String>,
-    allowed: AllowedStatement,
-}
-
-impl Plans {
-    /// Explains the statements that are due.
-    pub(super) fn sample(
-        &mut self,
-        server: &Server,
-        wish: PlanMode,
-        query_size: usize,
-        source: &str,
-        batch: &mut Batch,
-    ) -> Result<(), Failure> {
-        self.pace.note(&batch.statements);
-        let mut due = self.due(server, query_size)?;
-        due.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        for (_, candidate) in due.into_iter().take(EXPLAINED) {
-            let now = Instant::now();
-            match explained(server, &candidate, wish) {
-                Ok(Some((kind, tree))) => {
-                    self.pace.record(&candidate.digest, true, now);
-                    batch.plans.push(holdup_recording::rows::Plan {
-                        observed_at: clock::now_ns(),
-                        source: source.to_owned(),
-                        session_id: candidate.session,
-                        database: candidate.database,
-                        trace_id: candidate.trace_id,
-                        ..row(kind, &tree, candidate.digest_text)
-                    });
-                }
-                Ok(None) => self.pace.record(&candidate.digest, false, now),
-                // The server's message may contain values of the statement.
-                Err(Failure::Server(code, _)) if code == "42501" => self.pace.record_denial(&candidate.digest, now),
-                Err(Failure::Server(..)) => self.pace.record(&candidate.digest, false, now),
-                Err(lost) => return Err(lost),
-            }
-        }
-        Ok(())
-    }
-
-    /// Starts over with a new connection.
-    pub(super) fn forget(&mut self) {
-        self.pace.forget();
-    }
-
-    /// Statements that are due, without duplicates, with their urgency.
-    fn due(&self, server: &Server, query_size: usize) -> Result<Vec<(f64, Candidate)>, Failure> {
-        // The search path of the executing account, as configured: a path that a session sets
-        // itself is invisible.
-        let answer = server.rows_again(&format!(
-            "SELECT holdup_a.pid, holdup_a.datname, holdup_a.usename, holdup_a.query, coalesce((SELECT substr(holdup_c, 13) \
-             FROM pg_db_role_setting AS holdup_s, unnest(holdup_s.setconfig) AS holdup_c WHERE holdup_c LIKE 'search_path=%' \
-             AND holdup_s.setdatabase IN (0, holdup_a.datid) AND holdup_s.setrole IN (0, holdup_a.usesysid) \
-             ORDER BY holdup_s.setrole = 0, holdup_s.setdatabase = 0 LIMIT 1), \
-             (SELECT reset_val FROM pg_settings WHERE name = 'search_path')) FROM pg_stat_activity AS holdup_a \
-             WHERE holdup_a.datname = current_database() AND holdup_a.backend_type = 'client backend' \
-             AND holdup_a.pid <> pg_backend_pid() AND octet_length(holdup_a.query) BETWEEN 8 AND {} \
-             ORDER BY holdup_a.state = 'active' DESC, holdup_a.query_start DESC NULLS LAST LIMIT {SESSIONS}",
-            query_size.saturating_sub(2)
-        ))?;
-        let now = Instant::now();
-        let mut due: Vec<(f64, Candidate)> = Vec::new();
-        for row in &answer.rows {
-            let Some(candidate) = candidate(row) else { continue };
-            let is_new = due.iter().all(|(_, other)| other.digest != candidate.digest);
-            if let Some(urgency) = self.pace.urgency(&candidate.digest, now).filter(|_| is_new) {
-                due.push((urgency, candidate));
-            }
-        }
-        Ok(due)
-    }
-}
-
-fn candidate(row: &Row) -> Option<Candidate> {
-    let sql = row.text(3).filter(|sql| !sql.starts_with(MARKER))?;
-    let allowed = allowed::check(sql, Dialect::PostgreSql)?;
-    let digest_text = digest_text(sql, Dialect::PostgreSql);
-    Some(Candidate {
-        session: row.int(0),
-        database: row.text(1).map(str::to_owned),
-        search_path: path(row.text(4)?, row.text(2)?),
-        digest: digest_of_text(&digest_text),
-        digest_text,
-        trace_id: trace_id(sql, Dialect::PostgreSql),
-        allowed,
-    })
+/// Explains the statements that are due.
+pub(super) fn sample(
+    server: &Server,
+    pace: &mut Pace,
+    wish: PlanMode,
+    query_size: usize,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    pace.note(&out.batch.statements);
+    // The search path of the executing account, as configured: a path that a session sets
+    // itself is invisible.
+    let answer = server.rows_again(&format!(
+        "SELECT holdup_a.pid, holdup_a.datname, holdup_a.usename, holdup_a.query, coalesce((SELECT substr(holdup_c, 13) \
+         FROM pg_db_role_setting AS holdup_s, unnest(holdup_s.setconfig) AS holdup_c WHERE holdup_c LIKE 'search_path=%' \
+         AND holdup_s.setdatabase IN (0, holdup_a.datid) AND holdup_s.setrole IN (0, holdup_a.usesysid) \
+         ORDER BY holdup_s.setrole = 0, holdup_s.setdatabase = 0 LIMIT 1), \
+         (SELECT reset_val FROM pg_settings WHERE name = 'search_path')) FROM pg_stat_activity AS holdup_a \
+         WHERE holdup_a.datname = current_database() AND holdup_a.backend_type = 'client backend' \
+         AND holdup_a.pid <> pg_backend_pid() AND octet_length(holdup_a.query) BETWEEN 8 AND {} \
+         ORDER BY holdup_a.state = 'active' DESC, holdup_a.query_start DESC NULLS LAST LIMIT {SESSIONS}",
+        query_size.saturating_sub(2)
+    ))?;
+    // With the schemas in which that account's statements find tables.
+    let found = answer.rows.iter().filter_map(|row| {
+        let sql = row.text(3).filter(|sql| !sql.starts_with(MARKER))?;
+        let search_path = path(row.text(4)?, row.text(2)?);
+        Some((Candidate::new(sql, Dialect::PostgreSql, row.int(0), row.text(1))?, search_path))
+    });
+    let is_denied = |failure: &Failure| matches!(failure, Failure::Server(code, _) if code == "42501");
+    request(pace, found, out, is_denied, |candidate, path| explained(server, candidate, path, wish))
 }
 
 /// The plan, and the kind of row for it.
-fn explained(server: &Server, of: &Candidate, wish: PlanMode) -> Result<Option<(&'static str, Node)>, Failure> {
+fn explained(
+    server: &Server,
+    of: &Candidate,
+    search_path: &[String],
+    wish: PlanMode,
+) -> Result<Option<(&'static str, Node)>, Failure> {
     let is_generic = of.allowed.parameters > 0;
     if is_generic && server.major() < 12 {
         return Ok(None);
@@ -147,7 +77,7 @@ fn explained(server: &Server, of: &Candidate, wish: PlanMode) -> Result<Option<(
     // Its answers are not needed.
     server.rows(&format!("BEGIN READ ONLY; {LIMITS}"))?;
     let ask = || {
-        let Some(admitted) = gate::admit(server, &of.allowed, &of.search_path)? else { return Ok(None) };
+        let Some(admitted) = gate::admit(server, &of.allowed, search_path)? else { return Ok(None) };
         if executes {
             server.rows(ANALYZE_LIMIT)?;
         }
@@ -166,7 +96,7 @@ fn explained(server: &Server, of: &Candidate, wish: PlanMode) -> Result<Option<(
 }
 
 /// The coverage entry of plans, and whether they may be requested.
-pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> Result<(Coverage, bool), Failure> {
+pub(super) fn find(server: &Server, address: &Address, entry: Coverage) -> Result<(Coverage, bool), Failure> {
     let setting = |name: &str| server.setting(name).map(Option::unwrap_or_default);
     let logged = setting("auto_explain.log_min_duration")?;
     let format = setting("auto_explain.log_format")?;
@@ -175,23 +105,23 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
     let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
     if address.plans == PlanMode::Off {
         if is_logged {
-            entry.why = Some(format!("plans of executions of {logged} or more, from the log (auto_explain)"));
-            return Ok((entry, false));
+            let why = format!("plans of executions of {logged} or more, from the log (auto_explain)");
+            return Ok((entry.note(why), false));
         }
-        entry.state = CoverageState::Absent;
-        entry.why = Some("plans are neither requested nor logged, so a changed plan goes unnoticed".to_owned());
         let rights = rights(server, &account)?;
-        entry.enable = Some(format!(
+        let enable = format!(
             "add plans=explain to the address{}; or let the server log them (auto_explain.log_min_duration, with log=FILE in the address)",
             rights.map_or_else(String::new, |rights| format!(" and run: {rights}"))
-        ));
-        return Ok((entry, false));
+        );
+        let why = "plans are neither requested nor logged, so a changed plan goes unnoticed";
+        return Ok((entry.absent(why).enable(enable), false));
     }
+    let without = |why: String, enable: String| {
+        let entry = if is_logged { entry.clone().partial(why) } else { entry.clone().absent(why) };
+        Ok((entry.enable(enable), false))
+    };
     if let Some(why) = gate::refuses(server)? {
-        entry.state = if is_logged { CoverageState::Partial } else { CoverageState::Absent };
-        (entry.why, entry.enable) =
-            (Some(why), Some("CREATE ROLE holdup LOGIN; GRANT pg_monitor TO holdup;".to_owned()));
-        return Ok((entry, false));
+        return without(why, "CREATE ROLE holdup LOGIN; GRANT pg_monitor TO holdup;".to_owned());
     }
     // If holdup may not switch it off, the entry says how.
     match server.rows(&format!("SET {TRACK} = none")) {
@@ -200,31 +130,26 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
     }
     let is_loaded = !setting("pg_stat_statements.max")?.is_empty();
     if is_loaded && setting(TRACK)? != "none" {
-        entry.state = if is_logged { CoverageState::Partial } else { CoverageState::Absent };
-        entry.why = Some(
-            "plans are not requested: pg_stat_statements would keep the text of every EXPLAIN, including its values"
-                .to_owned(),
-        );
-        entry.enable = Some(format!("ALTER ROLE {account} SET {TRACK} = none;"));
-        return Ok((entry, false));
+        let why =
+            "plans are not requested: pg_stat_statements would keep the text of every EXPLAIN, including its values";
+        return without(why.to_owned(), format!("ALTER ROLE {account} SET {TRACK} = none;"));
     }
+    let rights = rights(server, &account)?;
     let mut lacks = Vec::new();
-    if let Some(rights) = rights(server, &account)? {
-        lacks.push("statements on tables that the account may not read have no plans".to_owned());
-        entry.enable = Some(rights);
+    if rights.is_some() {
+        lacks.push("statements on tables that the account may not read have no plans");
     }
     if server.major() < 12 {
-        lacks.push("PostgreSQL before 12 cannot explain statements with $1".to_owned());
+        lacks.push("PostgreSQL before 12 cannot explain statements with $1");
     }
-    if !lacks.is_empty() {
-        (entry.state, entry.why) = (CoverageState::Partial, Some(lacks.join("; ")));
+    let entry = if lacks.is_empty() {
+        entry.note(
+            "INSERT and statements with views or with user-defined types, functions or operators are not explained",
+        )
     } else {
-        entry.why = Some(
-            "INSERT and statements with views or with user-defined types, functions or operators are not explained"
-                .to_owned(),
-        );
-    }
-    Ok((entry, true))
+        entry.partial(lacks.join("; "))
+    };
+    Ok((Coverage { enable: rights, ..entry }, true))
 }
 
 /// The grant for reading all tables, if it is missing.

@@ -1,13 +1,15 @@
 //! Finds out what this account can read from the server, and how to enable the rest. It only reads
 //! and switches nothing on.
 
-use holdup_recording::{Coverage, CoverageState};
+use holdup_recording::Coverage;
 
 use super::address::Address;
 use super::log::{self, Prefix};
 use super::plans;
 use super::readings::{NEWEST, OLDEST, Right};
 use super::server::{Failure, Server};
+use crate::coverage::{Line as _, complete, part};
+use crate::database::Found;
 
 /// The readable parts.
 #[derive(Clone, Debug, Default)]
@@ -55,24 +57,16 @@ pub(super) struct Extension {
     pub(super) minor: i64,
 }
 
-/// The result of the probe.
-pub(super) struct ProbeResult {
-    pub(super) parts: Parts,
-    pub(super) coverage: Vec<Coverage>,
-    /// What the account may not do, and the grant for it.
-    pub(super) missing: Option<(String, String)>,
-}
-
-const STATEMENTS: &str = " pg_stat_statements";
-const TEXTS: &str = " statement texts";
-const TABLES: &str = " tables";
-const FILES: &str = " files";
-const TIMING: &str = " i/o timing";
-const LOG: &str = " log";
-const PLANS: &str = " plans";
+const STATEMENTS: &str = "pg_stat_statements";
+const TEXTS: &str = "statement texts";
+const TABLES: &str = "tables";
+const FILES: &str = "files";
+const TIMING: &str = "i/o timing";
+const LOG: &str = "log";
+const PLANS: &str = "plans";
 
 /// Probes the server.
-pub(super) fn find(server: &Server, address: &Address) -> Result<ProbeResult, Failure> {
+pub(super) fn find(server: &Server, address: &Address) -> Result<Found<Parts>, Failure> {
     let source = address.source();
     let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
     let may = server.rows(
@@ -84,17 +78,17 @@ pub(super) fn find(server: &Server, address: &Address) -> Result<ProbeResult, Fa
     let rights = Rights { statistics: is_true(0), monitor: is_true(1) };
     let database = row.and_then(|row| row.text(2)).unwrap_or_default().to_owned();
     let mut parts = Parts { sessions: rights.statistics, rights, database, ..Parts::default() };
-    let mut own = entry(&source, "");
+    let mut own = complete(&source);
     let mut missing = None;
     if !parts.sessions {
         let grant = format!("GRANT pg_monitor TO {account};");
         let why = format!(
             "the account {account} lacks pg_monitor (or pg_read_all_stats): it sees neither the activity nor the statements of other sessions"
         );
-        (own.state, own.why, own.enable) = (CoverageState::Partial, Some(why.clone()), Some(grant.clone()));
+        own = own.partial(&why).enable(&grant);
         missing = Some((why, grant));
     } else if !(OLDEST..=NEWEST).contains(&server.major()) {
-        own.why = Some(format!(
+        own = own.note(format!(
             "PostgreSQL {} is outside the supported versions ({OLDEST} to {NEWEST}; tested with 13, 15 and 18): some figures may be missing",
             server.major()
         ));
@@ -105,32 +99,14 @@ pub(super) fn find(server: &Server, address: &Address) -> Result<ProbeResult, Fa
     let files = files(&source, rights, &account);
     let timing = timing(server, &source)?;
     let log = log(server, address, &source, &mut parts)?;
-    let (plans, may_ask) = plans::find(server, address, entry(&source, PLANS))?;
+    let (plans, may_ask) = plans::find(server, address, part(&source, PLANS))?;
     parts.plans = may_ask && parts.sessions;
-    Ok(ProbeResult { parts, coverage: vec![own, statements, texts, tables, files, timing, log, plans], missing })
-}
-
-fn entry(source: &str, part: &str) -> Coverage {
-    Coverage {
-        source: format!("{source}{part}"),
-        state: CoverageState::Complete,
-        why: None,
-        enable: None,
-        cpu_ratio: None,
-        reads_total: 0,
-        gaps_total: 0,
-    }
+    Ok(Found { parts, coverage: vec![own, statements, texts, tables, files, timing, log, plans], missing })
 }
 
 /// The entry of the counters by statement.
 fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Coverage, Failure> {
-    let mut entry = entry(source, STATEMENTS);
-    let absent = |why: String, enable: String, entry: Coverage| Coverage {
-        state: CoverageState::Absent,
-        why: Some(why),
-        enable: Some(enable),
-        ..entry
-    };
+    let entry = part(source, STATEMENTS);
     let found = server.rows(
         "SELECT quote_ident(nspname), extversion FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace \
          WHERE extname = 'pg_stat_statements'",
@@ -144,14 +120,12 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Covera
         let enable = format!(
             "ALTER SYSTEM SET shared_preload_libraries = '{all}pg_stat_statements'; restart the server; {create}"
         );
-        return Ok(absent(
-            "the server does not load the extension, so the time per statement is unknown".to_owned(),
-            enable,
-            entry,
-        ));
+        let why = "the server does not load the extension, so the time per statement is unknown";
+        return Ok(entry.absent(why).enable(enable));
     }
     let Some(row) = found.rows.first() else {
-        return Ok(absent(format!("the extension is not installed in the database {database}"), create, entry));
+        let why = format!("the extension is not installed in the database {database}");
+        return Ok(entry.absent(why).enable(create));
     };
     let schema = row.text(0).unwrap_or("public").to_owned();
     let version = row.text(1).unwrap_or_default();
@@ -164,97 +138,83 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Covera
         Err(failure @ Failure::Server(..)) => {
             let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
             let enable = format!("GRANT pg_read_all_stats TO {account}; {create}");
-            return Ok(absent(failure.to_string(), enable, entry));
+            return Ok(entry.absent(failure.to_string()).enable(enable));
         }
         Err(failure) => return Err(failure),
     }
     if !parts.sessions {
         let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
-        return Ok(absent(
-            "the account may not read other users' statements".to_owned(),
-            format!("GRANT pg_monitor TO {account};"),
-            entry,
-        ));
-    }
-    if has_plan_times && server.setting("pg_stat_statements.track_planning")?.as_deref() != Some("on") {
-        entry.why = Some("the time of planning is not counted (pg_stat_statements.track_planning is off)".to_owned());
+        let why = "the account may not read other users' statements";
+        return Ok(entry.absent(why).enable(format!("GRANT pg_monitor TO {account};")));
     }
     parts.statements = Some(Extension { schema, minor });
+    if has_plan_times && server.setting("pg_stat_statements.track_planning")?.as_deref() != Some("on") {
+        let why = "the time of planning is not counted (pg_stat_statements.track_planning is off)";
+        return Ok(entry.note(why));
+    }
     Ok(entry)
 }
 
 /// The entry of the sessions' statement texts.
 fn texts(server: &Server, source: &str, parts: &mut Parts) -> Result<Coverage, Failure> {
-    let mut entry = entry(source, TEXTS);
+    let mut entry = part(source, TEXTS);
     if server.setting("track_activities")?.as_deref() == Some("off") {
-        entry.state = CoverageState::Absent;
-        entry.why = Some("track_activities is off: sessions do not show their statements".to_owned());
-        entry.enable = Some("ALTER SYSTEM SET track_activities = on; SELECT pg_reload_conf();".to_owned());
-        return Ok(entry);
+        let why = "track_activities is off: sessions do not show their statements";
+        return Ok(entry.absent(why).enable("ALTER SYSTEM SET track_activities = on; SELECT pg_reload_conf();"));
     }
     let size = server.value("SELECT setting FROM pg_settings WHERE name = 'track_activity_query_size'")?;
     parts.query_size = size.and_then(|size| size.parse().ok()).unwrap_or(1024);
     if parts.query_size < 4096 {
-        entry.state = CoverageState::Partial;
-        entry.why = Some(format!(
+        let why = format!(
             "the server keeps {} bytes of a session's statement: a trace id after that is cut off (put it first, see docs/trace-ids.md)",
             parts.query_size.saturating_sub(1)
-        ));
-        entry.enable = Some("ALTER SYSTEM SET track_activity_query_size = '16kB'; restart the server".to_owned());
+        );
+        entry = entry.partial(why).enable("ALTER SYSTEM SET track_activity_query_size = '16kB'; restart the server");
     }
     if server.major() >= 14 && server.setting("compute_query_id")?.as_deref() == Some("off") {
-        entry.state = CoverageState::Partial;
-        entry.why = Some("compute_query_id is off: a truncated statement cannot be identified by its id".to_owned());
-        entry.enable = Some("ALTER SYSTEM SET compute_query_id = auto; SELECT pg_reload_conf();".to_owned());
+        let why = "compute_query_id is off: a truncated statement cannot be identified by its id";
+        entry = entry.partial(why).enable("ALTER SYSTEM SET compute_query_id = auto; SELECT pg_reload_conf();");
     }
     Ok(entry)
 }
 
 /// The entry of tables and indexes, of which the server shows only one database.
 fn tables(server: &Server, source: &str, parts: &Parts) -> Result<Coverage, Failure> {
-    let mut entry = entry(source, TABLES);
+    let entry = part(source, TABLES);
     if server.setting("track_counts")?.as_deref() == Some("off") {
-        entry.state = CoverageState::Absent;
-        entry.why = Some("track_counts is off: tables have no counters, and autovacuum does not run".to_owned());
-        entry.enable = Some("ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf();".to_owned());
-        return Ok(entry);
+        let why = "track_counts is off: tables have no counters, and autovacuum does not run";
+        return Ok(entry.absent(why).enable("ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf();"));
     }
     // Ignores the maintenance database, which normally holds no tables.
     let others = server.value(
         "SELECT string_agg(datname, ', ' ORDER BY datname) FROM (SELECT datname FROM pg_database WHERE datallowconn \
          AND NOT datistemplate AND datname NOT IN (current_database(), 'postgres') ORDER BY datname LIMIT 20) AS holdup_d",
     )?;
-    if let Some(others) = others {
-        let database = &parts.database;
-        entry.state = CoverageState::Partial;
-        entry.why = Some(format!(
-            "tables and indexes of the database {database} only: this connection cannot see those of {others}"
-        ));
-        entry.enable = Some(format!("name another database in the address ({source}/DATABASE)"));
-    }
-    Ok(entry)
+    let Some(others) = others else { return Ok(entry) };
+    let database = &parts.database;
+    let why =
+        format!("tables and indexes of the database {database} only: this connection cannot see those of {others}");
+    Ok(entry.partial(why).enable(format!("name another database in the address ({source}/DATABASE)")))
 }
 
 /// The entry of the server's WAL and temporary files.
 fn files(source: &str, rights: Rights, account: &str) -> Coverage {
-    let mut entry = entry(source, FILES);
-    if !rights.monitor {
-        entry.state = CoverageState::Absent;
-        entry.why = Some("the account may not list the server's WAL and temporary files".to_owned());
-        entry.enable = Some(format!("GRANT pg_monitor TO {account};"));
+    let entry = part(source, FILES);
+    if rights.monitor {
+        return entry;
     }
-    entry
+    let why = "the account may not list the server's WAL and temporary files";
+    entry.absent(why).enable(format!("GRANT pg_monitor TO {account};"))
 }
 
 /// The entry of I/O timing.
 fn timing(server: &Server, source: &str) -> Result<Coverage, Failure> {
-    let mut entry = entry(source, TIMING);
-    if server.setting("track_io_timing")?.as_deref() == Some("off") {
-        entry.state = CoverageState::Absent;
-        entry.why = Some("track_io_timing is off: read and write times are always 0".to_owned());
-        entry.enable = Some("ALTER SYSTEM SET track_io_timing = on; SELECT pg_reload_conf();".to_owned());
+    let entry = part(source, TIMING);
+    if server.setting("track_io_timing")?.as_deref() != Some("off") {
+        return Ok(entry);
     }
-    Ok(entry)
+    let why = "track_io_timing is off: read and write times are always 0";
+    Ok(entry.absent(why).enable("ALTER SYSTEM SET track_io_timing = on; SELECT pg_reload_conf();"))
 }
 
 /// Statements that take at least this long are logged; none if no time is set.
@@ -265,7 +225,7 @@ fn statement_threshold_ms(server: &Server) -> Result<Option<f64>, Failure> {
 
 /// The entry of single executions, which only the log contains.
 fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> Result<Coverage, Failure> {
-    let mut entry = entry(source, LOG);
+    let entry = part(source, LOG);
     let setting = |name: &str| server.setting(name).map(Option::unwrap_or_default);
     let (minimum, sample, plans) = (
         setting("log_min_duration_statement")?,
@@ -275,13 +235,11 @@ fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> R
     let is_on = |value: &str| !value.is_empty() && value != "-1";
     const SWITCH_ON: &str = "ALTER SYSTEM SET log_min_duration_statement = '100ms'; SELECT pg_reload_conf();";
     let Some(path) = &address.log else {
-        entry.state = CoverageState::Absent;
-        entry.why = Some("no log was named: single executions, their times and trace ids cannot be read".to_owned());
+        let why = "no log was named: single executions, their times and trace ids cannot be read";
         let place = server.setting("log_directory")?.unwrap_or_else(|| "hidden from this account".to_owned());
         let switch = if is_on(&minimum) || is_on(&plans) { "" } else { SWITCH_ON };
-        entry.enable =
-            Some(format!("{switch} add ?log=FILE to the address (log_directory is {place})").trim().to_owned());
-        return Ok(entry);
+        let enable = format!("{switch} add ?log=FILE to the address (log_directory is {place})");
+        return Ok(entry.absent(why).enable(enable.trim()));
     };
     let prefix = setting("log_line_prefix")?;
     // The present offset of the log's clock from UTC, seconds.
@@ -295,10 +253,8 @@ fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> R
         statement_threshold_ms: threshold_ms,
     };
     if let Err(error) = log::newest(path) {
-        entry.state = CoverageState::Absent;
-        entry.why = Some(format!("{}: {error}", path.display()));
-        entry.enable = Some("run holdup on the server's machine, as a user who may read its log".to_owned());
-        return Ok(entry);
+        let enable = "run holdup on the server's machine, as a user who may read its log";
+        return Ok(entry.absent(format!("{}: {error}", path.display())).enable(enable));
     }
     let is_text = log::is_text(path);
     let mut lacks = Vec::new();
@@ -320,15 +276,12 @@ fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> R
         lacks.push(format!("lc_messages is {language}: holdup reads only English messages"));
         enable.push("ALTER SYSTEM SET lc_messages = 'C'; SELECT pg_reload_conf();");
     }
-    if !lacks.is_empty() {
-        entry.state = CoverageState::Partial;
-        entry.why = Some(lacks.join("; "));
-        entry.enable = Some(enable.join(" "));
-    } else if let Some(threshold) = threshold_ms.filter(|threshold| *threshold > 0.0) {
-        entry.why = Some(format!(
-            "executions of {threshold} ms or more (log_min_duration_statement); shorter ones are incomplete"
-        ));
-    }
     parts.log = Some(form);
-    Ok(entry)
+    Ok(match threshold_ms.filter(|threshold| *threshold > 0.0) {
+        _ if !lacks.is_empty() => entry.partial(lacks.join("; ")).enable(enable.join(" ")),
+        Some(threshold) => entry.note(format!(
+            "executions of {threshold} ms or more (log_min_duration_statement); shorter ones are incomplete"
+        )),
+        None => entry,
+    })
 }

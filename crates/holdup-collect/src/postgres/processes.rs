@@ -3,13 +3,15 @@
 
 use std::collections::HashMap;
 
-use holdup_recording::{Batch, Labels, clock, metrics};
+use holdup_recording::{Batch, Labels, metrics};
 
+use super::address::Address;
 use super::server::{Failure, Server};
-use super::{PostgreSql, ReadWindow, Reads, sessions};
+use super::{PostgreSql, sessions};
 use crate::options::Options;
-use crate::processes::{Look, Process};
-use crate::{Collector as _, ProbeError, ReadError};
+use crate::processes::{self, Look};
+use crate::reading::Out;
+use crate::{Collector as _, ProbeError, ReadError, watch};
 
 /// A server that is looked at.
 pub struct Processes(PostgreSql);
@@ -21,23 +23,10 @@ impl Processes {
     /// # Errors
     /// If it cannot be reached, or the account may not see other sessions: the error says which grant it needs.
     pub fn open(address: &str) -> Result<(Self, Vec<String>), ProbeError> {
-        let mut server = PostgreSql::at(address, &Options { partial: true, slow: None })?;
+        let address = watch::parse(address, Address::parse)?;
+        let mut server = PostgreSql::new(address, &Options { partial: true, slow: None });
         let coverage = server.probe()?;
-        let source = server.source.clone();
-        if !server.parts.sessions {
-            let own = coverage.into_iter().next();
-            let (why, grant) = own.map(|own| (own.why, own.enable)).unwrap_or_default();
-            return Err(ProbeError::Denied {
-                source_name: source,
-                why: format!("{}; run: {}", why.unwrap_or_default(), grant.unwrap_or_default()),
-            });
-        }
-        let matters = |part: &str| part == source || part.ends_with(" statement texts");
-        let notes = coverage.into_iter().filter(|part| matters(&part.source)).filter_map(|part| {
-            let enable = part.enable.map(|enable| format!("; {enable}"));
-            Some(format!("{}{}", part.why?, enable.unwrap_or_default()))
-        });
-        let notes = notes.collect();
+        let notes = processes::notes(coverage, server.parts.sessions, &["statement texts"])?;
         Ok((Self(server), notes))
     }
 
@@ -48,7 +37,7 @@ impl Processes {
 
     /// Its kind and version, e.g. `PostgreSQL 15.18`; empty while there is no connection.
     pub fn release(&self) -> String {
-        let Some(server) = &self.0.server else { return String::new() };
+        let Some(server) = &self.0.link.server else { return String::new() };
         format!("PostgreSQL {}.{}", server.major(), server.version % 10_000)
     }
 
@@ -58,31 +47,22 @@ impl Processes {
     /// If the sessions could not be read. The next look connects anew where it has to.
     pub fn look(&mut self) -> Result<Look, ReadError> {
         let server = self.0.connected()?;
-        let (source, mut batch, mut statements) = (self.0.source.clone(), Batch::default(), HashMap::new());
-        let mut reads = Reads::after(std::mem::take(&mut self.0.backoffs));
-        let (size, texts) = (self.0.parts.query_size, &self.0.statements.texts);
-        let seen = reads
-            .read("sessions", || sessions::sample(&server, &source, size, texts, Some(&mut statements), &mut batch));
-        reads.read("transactions", || transactions(&server, &source, &mut batch));
-        let failed = self.0.finish(server, reads);
-        if seen.is_none() {
-            return Err(failed.err().unwrap_or_else(|| ReadError("the sessions could not be read".to_owned())));
-        }
-        let processes = batch.sessions.into_iter().map(|session| {
-            let statement = statements.remove(&session.session_id);
-            Process { session, statement }
-        });
-        Ok(Look { at: clock::now_ns(), processes: processes.collect(), samples: batch.samples })
+        let (mut batch, mut statements, own) = (Batch::default(), HashMap::new(), &mut self.0);
+        let mut reads = own.link.reads();
+        let (size, texts) = (own.parts.query_size, &own.statements.texts);
+        let mut out = Out::new(&mut batch, &own.source);
+        let seen = reads.read("sessions", || sessions::sample(&server, size, texts, Some(&mut statements), &mut out));
+        reads.read("transactions", || transactions(&server, &mut out));
+        let failed = own.link.finish(server, reads);
+        processes::look(batch, seen.map(|()| statements), failed)
     }
 }
 
 /// Transactions that ended, in all databases.
-fn transactions(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-    let mut read = ReadWindow::begin(source);
-    let rows = server.rows_again("SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database")?;
-    read.end();
-    if let Some(ended) = rows.rows.first().and_then(|row| row.float(0)) {
-        batch.samples.push(read.sample(metrics::postgresql::STAT_DATABASE_XACT_COMMIT, Labels::none(), ended));
-    }
+fn transactions(server: &Server, out: &mut Out) -> Result<(), Failure> {
+    let sql = "SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database";
+    let rows = out.read(|| server.rows_again(sql))?;
+    let ended = rows.rows.first().and_then(|row| row.float(0));
+    out.put_known(&Labels::none(), [(metrics::postgresql::STAT_DATABASE_XACT_COMMIT, ended)]);
     Ok(())
 }

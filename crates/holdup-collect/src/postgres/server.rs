@@ -7,8 +7,9 @@ use holdup_sql::digest;
 
 use super::address::Address;
 use super::connection::Connection;
-pub(super) use super::connection::{Failure, Row, Rows};
+pub(super) use super::connection::Failure;
 use crate::connections::Connections;
+pub(super) use crate::table::{Row, Rows};
 
 /// Prefix of every statement that holdup sends, so that the server's records show its origin.
 pub(super) const MARKER: &str = "/* holdup */";
@@ -40,11 +41,7 @@ const SHARED_STATISTICS: i64 = 15;
 
 impl Server {
     /// All of holdup's connections to the server share `connections`.
-    pub(super) fn connect(address: &Address, connections: &Connections) -> Result<Self, Failure> {
-        connections.attempt(|| Self::open(address, connections))
-    }
-
-    fn open(address: &Address, connections: &Connections) -> Result<Self, Failure> {
+    pub(super) fn open(address: &Address, connections: &Connections) -> Result<Self, Failure> {
         let mut connection = Connection::open(address, connections)?;
         connection.rows(format!("{MARKER} {SETTINGS}"), false, &[])?;
         let facts = connection.rows(format!("{MARKER} {VERSION}"), false, &[])?;

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use holdup_recording::rows::Session;
-use holdup_recording::{Batch, Labels, Text, metrics};
+use holdup_recording::{Labels, Text, metrics};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
-use super::ReadWindow;
 use super::activity;
 use super::server::{Failure, MARKER, Row, Server};
 use super::statements::Texts;
+use crate::reading::Out;
 
 /// Bytes of a statement that are read.
 const QUERY_BYTES: usize = 65_536;
@@ -30,16 +30,14 @@ const WAITERS_MAX: usize = 100;
 /// by state; and the activity of all server processes. `statements` takes what each runs, with literals.
 pub(super) fn sample(
     server: &Server,
-    source: &str,
     query_size: usize,
     texts: &Texts,
     mut statements: Option<&mut HashMap<i64, String>>,
-    batch: &mut Batch,
+    out: &mut Out,
 ) -> Result<(), Failure> {
-    let mut read = ReadWindow::begin(source);
-    let answer = server.rows_again(&query(server.major()))?;
-    read.end();
-    activity::count(&answer.rows, &read, batch);
+    let answer = out.read(|| server.rows_again(&query(server.major())))?;
+    let (at, source) = (out.at(), out.source());
+    activity::count(&answer.rows, out);
     let shown: Vec<&Row> = answer.rows.iter().filter(|row| is_session(row)).collect();
     let blockers = blockers(&shown);
     let holders: HashSet<i64> = blockers.iter().copied().flatten().collect();
@@ -69,8 +67,8 @@ pub(super) fn sample(
             statements.insert(id, query.to_owned());
         }
         let wait = row.text(6).zip(row.text(7)).map(|(kind, event)| format!("{kind}:{event}"));
-        batch.sessions.push(Session {
-            observed_at: read.at(),
+        out.batch.sessions.push(Session {
+            observed_at: at,
             source: source.into(),
             session_id: id,
             user: row.text(1).map(Text::from),
@@ -91,7 +89,7 @@ pub(super) fn sample(
     counts.entry(("idle".to_owned(), "idle")).or_default();
     for ((state, true_state), count) in counts {
         let labels = Labels::new([("state", state.as_str()), ("true_state", true_state)]);
-        batch.samples.push(read.sample(metrics::postgresql::SESSIONS, labels, count));
+        out.put(metrics::postgresql::SESSIONS, labels, count);
     }
     Ok(())
 }

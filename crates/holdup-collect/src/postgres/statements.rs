@@ -12,15 +12,14 @@ mod totals;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Labels, metrics};
+use holdup_recording::{Labels, metrics};
 use holdup_sql::{Dialect, digest_text};
 
 use self::totals::{Counts, ENTRIES_MAX, Entry, Totals};
-use super::ReadWindow;
 use super::probe::Extension;
 use super::server::{Failure, MARKER, Row, Server};
 use crate::pace::{Pace, Turn};
+use crate::reading::Out;
 
 /// Largest number of texts per read.
 const TEXTS_AT_ONCE: usize = 5_000;
@@ -98,23 +97,18 @@ impl Statements {
         server: &Server,
         extension: &Extension,
         turn: &mut Turn,
-        source: &str,
-        batch: &mut Batch,
+        out: &mut Out,
     ) -> Result<(), Failure> {
-        if !self.pace.is_due(turn) {
-            return Ok(());
-        }
-        let begun = Instant::now();
-        let result = self.read(server, extension, source, batch);
-        self.pace.read(turn, begun, &result);
-        let (at, entries) = result?;
+        let Some(begun) = self.pace.due(turn) else { return Ok(()) };
+        let result = self.read(server, extension, out);
+        let (at, entries) = self.pace.read(turn, begun, result)?;
         // The time for texts does not count for the pace: each is read only once.
         let begun = Instant::now();
         let unknown = totals::unknown(&entries, &self.texts, &self.totals, TEXTS_AT_ONCE);
         self.texts.make_room(unknown.len(), &entries);
         let learnt = self.texts.learn(server, &extension.schema, &unknown);
         turn.take(begun.elapsed());
-        batch.statements.extend(self.totals.take(&entries, &self.texts, at, source));
+        out.batch.statements.extend(self.totals.take(&entries, &self.texts, at, out.source()));
         learnt
     }
 
@@ -125,25 +119,18 @@ impl Statements {
     }
 
     /// All entries, and when they were read.
-    fn read(
-        &mut self,
-        server: &Server,
-        extension: &Extension,
-        source: &str,
-        batch: &mut Batch,
-    ) -> Result<(i64, Vec<Entry>), Failure> {
-        self.look_for_reset(server, extension, source, batch)?;
+    fn read(&mut self, server: &Server, extension: &Extension, out: &mut Out) -> Result<(i64, Vec<Entry>), Failure> {
+        self.look_for_reset(server, extension, out)?;
         let schema = &extension.schema;
         // Since 1.8 of the extension (PostgreSQL 13) planning is counted separately, since 1.9 (14)
         // nested statements.
         let time = if extension.minor >= 8 { "total_exec_time + total_plan_time" } else { "total_time" };
         let level = if extension.minor >= 9 { "toplevel" } else { "''" };
-        let mut read = ReadWindow::begin(source);
-        let answer = server.rows(&format!(
+        let sql = format!(
             "SELECT queryid, dbid, userid, {level}, calls, (({time}) * 1e6)::bigint, rows FROM {schema}.pg_stat_statements(false) AS holdup_s \
              WHERE queryid IS NOT NULL ORDER BY {time} DESC LIMIT {ENTRIES_MAX}"
-        ))?;
-        read.end();
+        );
+        let answer = out.read(|| server.rows(&sql))?;
         let number = |row: &Row, index| row.int(index).unwrap_or(0);
         if answer.rows.iter().any(|row| row.int(1).is_some_and(|database| !self.names.contains_key(&database))) {
             let names = server.rows("SELECT oid, datname FROM pg_database")?;
@@ -160,43 +147,27 @@ impl Statements {
                 database.is_some().then_some(Entry { key: (row.int(0)?, rest), database, counts })
             })
             .collect();
-        let count = entries.len() as f64;
-        batch.samples.push(read.sample(metrics::postgresql::STAT_STATEMENTS_ENTRIES, Labels::none(), count));
-        Ok((read.at(), entries))
+        out.put_plain(metrics::postgresql::STAT_STATEMENTS_ENTRIES, entries.len() as f64);
+        Ok((out.at(), entries))
     }
 
     /// Notices a reset of the server's table, and counts how often it evicted entries.
-    fn look_for_reset(
-        &mut self,
-        server: &Server,
-        extension: &Extension,
-        source: &str,
-        batch: &mut Batch,
-    ) -> Result<(), Failure> {
+    fn look_for_reset(&mut self, server: &Server, extension: &Extension, out: &mut Out) -> Result<(), Failure> {
         // The view exists since 1.9 (PostgreSQL 14).
         if extension.minor < 9 {
             return Ok(());
         }
-        let mut read = ReadWindow::begin(source);
-        let answer =
-            server.rows(&format!("SELECT dealloc, stats_reset FROM {}.pg_stat_statements_info", extension.schema))?;
-        read.end();
+        let sql = format!("SELECT dealloc, stats_reset FROM {}.pg_stat_statements_info", extension.schema);
+        let answer = out.read(|| server.rows(&sql))?;
         let Some(row) = answer.rows.first() else { return Ok(()) };
-        if let Some(dealloc) = row.float(0) {
-            batch.samples.push(read.sample(metrics::postgresql::STAT_STATEMENTS_DEALLOC, Labels::none(), dealloc));
-        }
+        out.put_known(&Labels::none(), [(metrics::postgresql::STAT_STATEMENTS_DEALLOC, row.float(0))]);
         let reset_at = row.text(1).map(str::to_owned);
         if let (Some(before), Some(now)) = (&self.reset_at, &reset_at)
             && before != now
         {
             self.totals = Totals::default();
-            batch.events.push(Event {
-                observed_at: read.at(),
-                source: source.to_owned(),
-                kind: "reset".to_owned(),
-                text: format!("the counters of statements were reset at {now}"),
-                labels: Labels::new([("view", "pg_stat_statements")]),
-            });
+            let text = format!("the counters of statements were reset at {now}");
+            out.say("reset", text, Labels::new([("view", "pg_stat_statements")]));
         }
         self.reset_at = reset_at.or(self.reset_at.take());
         Ok(())

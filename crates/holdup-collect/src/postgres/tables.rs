@@ -6,16 +6,15 @@ mod choice;
 mod free;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use holdup_recording::metrics::Metric;
-use holdup_recording::{Batch, Labels, metrics};
+use holdup_recording::{Labels, metrics};
 
 use self::choice::{Counts, ListedTable};
-use super::ReadWindow;
 use super::counters::put;
 use super::server::{Failure, Row, Server};
 use crate::pace::{Pace, Turn};
+use crate::reading::Out;
 
 /// Shortest pause between two walks through the catalog, and between two reads of sizes and ages.
 const SLOW: Duration = Duration::from_secs(10);
@@ -67,36 +66,32 @@ impl Tables {
         server: &Server,
         database: &str,
         turn: &mut Turn,
-        source: &str,
-        batch: &mut Batch,
+        out: &mut Out,
     ) -> Result<(), Failure> {
-        if self.list.is_due(turn) {
-            let begun = Instant::now();
+        if let Some(begun) = self.list.due(turn) {
             let result = self.list(server);
-            self.list.read(turn, begun, &result);
-            result?;
+            self.list.read(turn, begun, result)?;
         }
         if self.chosen.is_empty() {
             return Ok(());
         }
-        if self.facts.is_due(turn) {
-            let begun = Instant::now();
-            let result = self.facts(server, database, source, batch);
-            self.facts.read(turn, begun, &result);
-            result?;
+        if let Some(begun) = self.facts.due(turn) {
+            let result = self.facts(server, database, out);
+            self.facts.read(turn, begun, result)?;
         }
-        if self.counters.is_due(turn) && !self.names.is_empty() {
-            let begun = Instant::now();
-            let result = self.counters(server, source, batch);
-            self.counters.read(turn, begun, &result);
+        if !self.names.is_empty()
+            && let Some(begun) = self.counters.due(turn)
+        {
+            let result = self.counters(server, out);
+            let result = self.counters.read(turn, begun, result);
             self.counters.slow_down(if self.names.len() > FEW { SPARSE } else { Duration::ZERO });
             result?;
         }
-        if self.indexes.is_due(turn) && !self.names.is_empty() {
-            let begun = Instant::now();
-            let result = self.indexes(server, source, batch);
-            self.indexes.read(turn, begun, &result);
-            result?;
+        if !self.names.is_empty()
+            && let Some(begun) = self.indexes.due(turn)
+        {
+            let result = self.indexes(server, out);
+            self.indexes.read(turn, begun, result)?;
         }
         Ok(())
     }
@@ -140,10 +135,9 @@ impl Tables {
     }
 
     /// Names, sizes, ages and free space.
-    fn facts(&mut self, server: &Server, database: &str, source: &str, batch: &mut Batch) -> Result<(), Failure> {
-        let mut read = ReadWindow::begin(source);
+    fn facts(&mut self, server: &Server, database: &str, out: &mut Out) -> Result<(), Failure> {
         let ids = ids(self.chosen.iter());
-        let answer = server.rows(&format!(
+        let sql = format!(
             "SELECT holdup_c.oid, holdup_n.nspname || '.' || holdup_c.relname, holdup_m.nspname || '.' || holdup_o.relname, \
              CASE WHEN holdup_c.oid <> ALL({HELD}) THEN pg_relation_size(holdup_c.oid) END, \
              holdup_c.relpages::bigint * current_setting('block_size')::int, holdup_c.reltuples, age(holdup_c.relfrozenxid), \
@@ -155,8 +149,8 @@ impl Tables {
              JOIN pg_namespace AS holdup_n ON holdup_n.oid = holdup_c.relnamespace LEFT JOIN pg_class AS holdup_o \
              ON holdup_c.relkind = 't' AND holdup_o.oid = substring(holdup_c.relname FROM '^pg_toast_([0-9]+)$')::oid \
              LEFT JOIN pg_namespace AS holdup_m ON holdup_m.oid = holdup_o.relnamespace WHERE holdup_c.oid = ANY('{ids}'::oid[])"
-        ))?;
-        read.end();
+        );
+        let answer = out.read(|| server.rows(&sql))?;
         self.names.clear();
         for row in &answer.rows {
             let (Some(id), Some(table)) = (row.int(0), row.text(1)) else { continue };
@@ -164,22 +158,17 @@ impl Tables {
             if let Some(owner) = row.text(2) {
                 labels = labels.with("toast_of", owner);
             }
-            let mut put = |metric: Metric, labels: &Labels, value: Option<f64>| {
-                if let Some(value) = value {
-                    batch.samples.push(read.sample(metric, labels.clone(), value));
-                }
-            };
             let size = row.float(3).or(row.float(4));
-            put(metrics::postgresql::TABLE_SIZE_BYTES, &labels, size);
-            // For a table never counted, 14 and later report -1, earlier versions 0.
-            put(metrics::postgresql::TABLE_ROWS, &labels, row.float(5).filter(|rows| *rows > 0.0 || size == Some(0.0)));
-            put(
-                metrics::postgresql::TABLE_FROZEN_AGE_TRANSACTIONS,
-                &labels,
-                row.float(6).filter(|age| *age < 2_147_483_647.0),
-            );
-            put(metrics::postgresql::TABLE_MULTIXACT_AGE, &labels, row.float(7).filter(|age| *age < 2_147_483_647.0));
-            put(metrics::postgresql::TABLE_INDEXES, &labels, row.float(8));
+            let age = |place| row.float(place).filter(|age| *age < 2_147_483_647.0);
+            let values = [
+                (metrics::postgresql::TABLE_SIZE_BYTES, size),
+                // For a table never counted, 14 and later report -1, earlier versions 0.
+                (metrics::postgresql::TABLE_ROWS, row.float(5).filter(|rows| *rows > 0.0 || size == Some(0.0))),
+                (metrics::postgresql::TABLE_FROZEN_AGE_TRANSACTIONS, age(6)),
+                (metrics::postgresql::TABLE_MULTIXACT_AGE, age(7)),
+                (metrics::postgresql::TABLE_INDEXES, row.float(8)),
+            ];
+            out.put_known(&labels, values);
             if let Some((estimate, bytes)) = free::estimate(&free::TableFacts {
                 is_toast: row.text(2).is_some(),
                 size_bytes: size.unwrap_or(0.0),
@@ -189,7 +178,7 @@ impl Tables {
                 options: row.text(12).unwrap_or_default(),
                 block_bytes: row.float(13).unwrap_or(8192.0),
             }) {
-                put(metrics::postgresql::TABLE_FREE_BYTES, &labels.clone().with("estimate", estimate), Some(bytes));
+                out.put(metrics::postgresql::TABLE_FREE_BYTES, labels.clone().with("estimate", estimate), bytes);
             }
             self.names.insert(id, labels);
         }
@@ -197,32 +186,30 @@ impl Tables {
     }
 
     /// The server's counters of each table.
-    fn counters(&self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+    fn counters(&self, server: &Server, out: &mut Out) -> Result<(), Failure> {
         let ids = ids(self.names.keys());
         for (view, name) in [("pg_stat_all_tables", "stat_tables"), ("pg_statio_all_tables", "statio_tables")] {
-            let mut read = ReadWindow::begin(source);
-            let answer = server.rows(&format!("SELECT * FROM {view} WHERE relid = ANY('{ids}'::oid[])"))?;
-            read.end();
+            let sql = format!("SELECT * FROM {view} WHERE relid = ANY('{ids}'::oid[])");
+            let answer = out.read(|| server.rows(&sql))?;
             let id = answer.columns.iter().position(|column| column == "relid");
             let of_row = |row: &Row| id.and_then(|id| self.names.get(&row.int(id)?)).cloned().unwrap_or_default();
-            put(&answer, name, &[], &read, batch, of_row);
+            put(&answer, name, &[], out, of_row);
         }
         Ok(())
     }
 
     /// Indexes of the tables, except the one index that each TOAST table has.
-    fn indexes(&self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+    fn indexes(&self, server: &Server, out: &mut Out) -> Result<(), Failure> {
         let ids = ids(self.names.iter().filter(|(_, labels)| labels.get("toast_of").is_none()).map(|(id, _)| id));
-        let mut read = ReadWindow::begin(source);
-        let answer = server.rows(&format!(
+        let sql = format!(
             "SELECT indrelid, relname, indisunique OR indisprimary OR indisexclusion OR indisreplident, \
              pg_stat_get_numscans(indexrelid) AS idx_scan, pg_stat_get_tuples_returned(indexrelid) AS idx_tup_read, \
              pg_stat_get_tuples_fetched(indexrelid) AS idx_tup_fetch, \
              CASE WHEN indexrelid <> ALL({HELD}) AND indrelid <> ALL({HELD}) THEN pg_relation_size(indexrelid) END \
              FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid \
              WHERE indrelid = ANY('{ids}'::oid[]) AND relkind = 'i' ORDER BY relpages DESC LIMIT {INDEXES}"
-        ))?;
-        read.end();
+        );
+        let answer = out.read(|| server.rows(&sql))?;
         for row in &answer.rows {
             let (Some(table), Some(index)) = (row.int(0).and_then(|id| self.names.get(&id)), row.text(1)) else {
                 continue;
@@ -231,16 +218,13 @@ impl Tables {
             if row.text(2) == Some("t") {
                 labels = labels.with("unique", "1");
             }
-            for (place, metric) in [
-                (3, metrics::postgresql::STAT_INDEXES_IDX_SCAN),
-                (4, metrics::postgresql::STAT_INDEXES_IDX_TUP_READ),
-                (5, metrics::postgresql::STAT_INDEXES_IDX_TUP_FETCH),
-                (6, metrics::postgresql::INDEX_SIZE_BYTES),
-            ] {
-                if let Some(value) = row.float(place) {
-                    batch.samples.push(read.sample(metric, labels.clone(), value));
-                }
-            }
+            let values = [
+                (metrics::postgresql::STAT_INDEXES_IDX_SCAN, row.float(3)),
+                (metrics::postgresql::STAT_INDEXES_IDX_TUP_READ, row.float(4)),
+                (metrics::postgresql::STAT_INDEXES_IDX_TUP_FETCH, row.float(5)),
+                (metrics::postgresql::INDEX_SIZE_BYTES, row.float(6)),
+            ];
+            out.put_known(&labels, values);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use crate::http;
 use crate::prometheus::address::Address as Url;
 
 /// Bytes read of a body, the same as kubelet reads.
@@ -71,15 +72,9 @@ impl Check {
     /// A probe of `place` that waits `timeout` for a complete answer.
     pub fn new(place: &Target, timeout: Duration) -> Self {
         let unchecked = ureq::tls::TlsConfig::builder().disable_verification(true).build();
-        let agent = ureq::Agent::config_builder()
-            .timeout_global(Some(timeout))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
+        let agent = http::config(timeout, "*/*")
             .max_idle_connections(0)
             .tls_config(unchecked)
-            .proxy(None)
-            .accept("*/*")
             .user_agent(concat!("holdup/", env!("CARGO_PKG_VERSION"), " probe"))
             .build()
             .into();

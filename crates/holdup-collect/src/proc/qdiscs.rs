@@ -2,8 +2,9 @@
 //! packets, and the rate of a token bucket. Read by rtnetlink, like `tc -s qdisc`; this needs no
 //! privilege. Classes below the root are not read.
 
-use std::io::{Error, Result};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::io::Result;
+
+use crate::proc::netlink::{Netlink, array, attributes};
 
 /// `RTM_NEWQDISC` and `RTM_GETQDISC` (linux/rtnetlink.h).
 const NEW_QDISC: u16 = 36;
@@ -23,15 +24,8 @@ const STATISTICS_QUEUE: u16 = 3;
 const BUCKET: u16 = 1;
 const BUCKET_RATE: u16 = 4;
 
-/// Bytes of a netlink header and of `struct tcmsg`.
-const HEADER_BYTES: usize = 16;
+/// Bytes of `struct tcmsg`.
 const MESSAGE_BYTES: usize = 20;
-
-/// Room for one part of the answer; the kernel makes parts of at most 32 KiB.
-const PART_BYTES: usize = 64 << 10;
-
-/// How long a part of the answer may take, in seconds.
-const PATIENCE_S: libc::time_t = 2;
 
 /// The queueing discipline of one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,24 +51,14 @@ pub(crate) struct Qdisc {
 /// # Errors
 /// If the kernel does not answer, or the answer is cut off.
 pub(crate) fn roots(buffer: &mut Vec<u8>) -> Result<Vec<Qdisc>> {
-    let line = open()?;
-    let mut request = [0; HEADER_BYTES + MESSAGE_BYTES];
-    let whole = request.len() as u32;
-    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
-    request[..4].copy_from_slice(&whole.to_ne_bytes());
-    request[4..6].copy_from_slice(&GET_QDISC.to_ne_bytes());
-    request[6..8].copy_from_slice(&flags.to_ne_bytes());
-    // SAFETY: the bytes are valid for the call to read.
-    check(unsafe { libc::send(line.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) })?;
-    buffer.resize(PART_BYTES, 0);
     let mut found = Vec::new();
-    loop {
-        // SAFETY: the buffer is valid for the call to fill.
-        let length = check(unsafe { libc::recv(line.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) })?;
-        if length == 0 || part(&buffer[..length], &mut found)? {
-            return Ok(found);
+    Netlink::open(libc::NETLINK_ROUTE)?.dump(GET_QDISC, &[0; MESSAGE_BYTES], buffer, &mut |kind, message| {
+        if kind == NEW_QDISC {
+            found.extend(qdisc(message)?);
         }
-    }
+        Some(())
+    })?;
+    Ok(found)
 }
 
 /// Name of an interface by its number.
@@ -84,46 +68,6 @@ pub(crate) fn name(interface: u32) -> Option<String> {
     let found = unsafe { libc::if_indextoname(interface, name.as_mut_ptr().cast()) };
     let text = name.split(|byte| *byte == 0).next()?;
     (!found.is_null()).then(|| String::from_utf8_lossy(text).into_owned())
-}
-
-fn open() -> Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: socket has no preconditions.
-    let number = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
-    check(number as isize)?;
-    // SAFETY: the descriptor is new, and no other code owns it.
-    let line = unsafe { OwnedFd::from_raw_fd(number) };
-    let patience = libc::timeval { tv_sec: PATIENCE_S, tv_usec: 0 };
-    let (value, length) = ((&raw const patience).cast(), size_of::<libc::timeval>() as libc::socklen_t);
-    // SAFETY: `value` points to a timeval of that length.
-    check(unsafe { libc::setsockopt(number, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, length) } as isize)?;
-    Ok(line)
-}
-
-fn check(result: isize) -> Result<usize> {
-    usize::try_from(result).map_err(|_| Error::last_os_error())
-}
-
-/// Parses one part of the answer; returns whether it was the last.
-fn part(mut bytes: &[u8], found: &mut Vec<Qdisc>) -> Result<bool> {
-    let cut = || Error::other("rtnetlink: cut off");
-    while !bytes.is_empty() {
-        let length = u32::from_ne_bytes(array(bytes, 0).ok_or_else(cut)?) as usize;
-        let kind = u16::from_ne_bytes(array(bytes, 4).ok_or_else(cut)?);
-        let message = bytes.get(HEADER_BYTES..length).ok_or_else(cut)?;
-        match kind {
-            kind if i32::from(kind) == libc::NLMSG_DONE => return Ok(true),
-            kind if i32::from(kind) == libc::NLMSG_ERROR => {
-                let number = array(message, 0).map_or(0, i32::from_ne_bytes);
-                return Err(Error::from_raw_os_error(number.saturating_neg()));
-            }
-            NEW_QDISC => found.extend(qdisc(message).ok_or_else(cut)?),
-            _ => {}
-        }
-        // The next message starts at a multiple of four.
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
-    Ok(false)
 }
 
 /// One message: `struct tcmsg` (family, interface, handle, parent, information), then attributes. A
@@ -170,25 +114,10 @@ fn rate(options: &[u8]) -> Option<u64> {
     large.or_else(|| of(BUCKET).and_then(|value| array(value, 8)).map(|rate| u64::from(u32::from_ne_bytes(rate))))
 }
 
-/// Numbers and values of the attributes that are complete.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = usize::from(u16::from_ne_bytes(array(bytes, 0)?));
-        // The two highest bits mark nesting and byte order.
-        let name = u16::from_ne_bytes(array(bytes, 2)?) & 0x3fff;
-        let value = bytes.get(4..length)?;
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((name, value))
-    })
-}
-
-fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc::netlink::{HEADER_BYTES, part};
 
     fn attribute(name: u16, value: &[u8]) -> Vec<u8> {
         let mut bytes = (4 + value.len() as u16).to_ne_bytes().to_vec();
@@ -223,7 +152,8 @@ mod tests {
     fn a_token_bucket_at_the_root_is_read() {
         let mut found = Vec::new();
         let all = [message(b"tbf\0", ROOT), message(b"fq_codel\0", ROOT), message(b"tbf\0", 1)].concat();
-        assert!(!part(&all, &mut found).unwrap());
+        let mut take = |_, message: &[u8]| qdisc(message).map(|qdisc| found.extend(qdisc));
+        assert!(!part(&all, &mut take).unwrap());
         let bucket = Qdisc {
             interface: 9,
             kind: "tbf".into(),
@@ -242,7 +172,7 @@ mod tests {
     fn what_is_cut_off_is_an_error_or_less_and_never_a_panic() {
         let whole = message(b"tbf\0", ROOT);
         for end in 1..whole.len() {
-            assert!(part(&whole[..end], &mut Vec::new()).is_err(), "cut at {end}");
+            assert!(part(&whole[..end], &mut |_, message| qdisc(message).map(|_| ())).is_err(), "cut at {end}");
         }
         let short = [4_u16.to_ne_bytes(), [0; 2]].concat();
         assert_eq!(attributes(&short).count(), 1);

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use crate::ReadError;
+use crate::own_thread::lock;
 use crate::proc::census::{BUDGET, Census};
 use crate::proc::memory::Memory;
 use crate::proc::open_files::{Files, open_max};
@@ -85,9 +86,4 @@ impl SharedCensus {
         self.used = state.looks;
         Ok(then(&state.census))
     }
-}
-
-/// A census is complete after every look, and after a panic the next look repeats the work.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

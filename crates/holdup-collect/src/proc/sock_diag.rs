@@ -2,18 +2,17 @@
 //! binary. A list of 2,500 sockets takes 2 ms of CPU instead of 10, most of which went into
 //! printing numbers. It needs no privilege; where a sandbox forbids it, the files remain.
 
-use std::io::{Error, Result};
+use std::io::Result;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
+use crate::proc::netlink::{Netlink, Take, array, attributes};
 use crate::proc::socket::Socket;
 
 /// `TCPDIAG_GETSOCK` (linux/inet_diag.h): the original request, and the only one that covers both
 /// IP versions at once.
 const GET_SOCKETS: u16 = 18;
 
-/// Bytes of a netlink header, of the request behind it, and of one socket in the answer (linux/inet_diag.h).
-const HEADER_BYTES: usize = 16;
+/// Bytes of the request, and of one socket in the answer (linux/inet_diag.h).
 const REQUEST_BYTES: usize = 60;
 const SOCKET_BYTES: usize = 72;
 
@@ -35,18 +34,12 @@ const SEGMENTS_IN_AT: usize = 140;
 const DATA_SEGMENTS_IN_AT: usize = 152;
 const DATA_SEGMENTS_OUT_AT: usize = 156;
 
-/// Room for one part of the answer; the kernel makes parts of at most 32 KiB.
-const PART_BYTES: usize = 64 << 10;
-
-/// How long a part of the answer may take, in seconds.
-const PATIENCE_S: libc::time_t = 2;
-
 /// Calls `each` with every socket of these states.
 ///
 /// # Errors
 /// If the kernel does not answer. Then `each` was not called, unless the answer broke off midway.
 pub(crate) fn each(states: &[u8], buffer: &mut Vec<u8>, mut each: impl FnMut(Socket)) -> Result<()> {
-    ask(&open()?, states, false, buffer, &mut |message| socket(message).map(&mut each))
+    DiagSocket::open()?.ask(states, false, buffer, &mut |_, message| socket(message).map(&mut each))
 }
 
 /// A socket with TCP's facts about its connection.
@@ -105,7 +98,7 @@ pub(crate) fn each_connection(states: &[u8], buffer: &mut Vec<u8>, each: impl Fn
 
 /// A netlink socket for queries. It answers for the network namespace in which it was opened,
 /// wherever the querying thread is by then.
-pub(crate) struct DiagSocket(OwnedFd);
+pub(crate) struct DiagSocket(Netlink);
 
 impl DiagSocket {
     /// Opens one in the calling thread's network namespace.
@@ -113,7 +106,7 @@ impl DiagSocket {
     /// # Errors
     /// If it cannot be opened.
     pub(crate) fn open() -> Result<Self> {
-        open().map(Self)
+        Netlink::open(libc::NETLINK_SOCK_DIAG).map(Self)
     }
 
     /// [`each_connection`] for this network namespace.
@@ -126,81 +119,18 @@ impl DiagSocket {
         buffer: &mut Vec<u8>,
         mut each: impl FnMut(Connection),
     ) -> Result<()> {
-        ask(&self.0, states, true, buffer, &mut |message| connection(message).map(&mut each))
+        self.ask(states, true, buffer, &mut |_, message| connection(message).map(&mut each))
     }
-}
 
-/// Queries sockets, and hands each message of the answer to `take`, which returns none if it is
-/// truncated.
-fn ask(
-    line: &OwnedFd,
-    states: &[u8],
-    with_info: bool,
-    buffer: &mut Vec<u8>,
-    take: &mut dyn FnMut(&[u8]) -> Option<()>,
-) -> Result<()> {
-    let mut request = [0; HEADER_BYTES + REQUEST_BYTES];
-    let whole = request.len() as u32;
-    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
-    let wanted = states.iter().fold(0_u32, |set, state| set | 1 << state);
-    request[..4].copy_from_slice(&whole.to_ne_bytes());
-    request[4..6].copy_from_slice(&GET_SOCKETS.to_ne_bytes());
-    request[6..8].copy_from_slice(&flags.to_ne_bytes());
-    if with_info {
-        request[HEADER_BYTES + EXTENSIONS_AT] = 1 << (INFO - 1);
-    }
-    request[HEADER_BYTES + STATES_AT..][..4].copy_from_slice(&wanted.to_ne_bytes());
-    // SAFETY: the bytes are valid for the call to read.
-    let sent = unsafe { libc::send(line.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
-    check(sent)?;
-    buffer.resize(PART_BYTES, 0);
-    loop {
-        // SAFETY: the buffer is valid for the call to fill.
-        let length = check(unsafe { libc::recv(line.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) })?;
-        if length == 0 || parts(&buffer[..length], take)? {
-            return Ok(());
+    fn ask(&self, states: &[u8], with_info: bool, buffer: &mut Vec<u8>, take: Take<'_>) -> Result<()> {
+        let mut request = [0; REQUEST_BYTES];
+        if with_info {
+            request[EXTENSIONS_AT] = 1 << (INFO - 1);
         }
+        let wanted = states.iter().fold(0_u32, |set, state| set | 1 << state);
+        request[STATES_AT..][..4].copy_from_slice(&wanted.to_ne_bytes());
+        self.0.dump(GET_SOCKETS, &request, buffer, take)
     }
-}
-
-fn open() -> Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: socket has no preconditions.
-    let number = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) };
-    check(number as isize)?;
-    // SAFETY: the descriptor is new, and no other code owns it.
-    let line = unsafe { OwnedFd::from_raw_fd(number) };
-    let patience = libc::timeval { tv_sec: PATIENCE_S, tv_usec: 0 };
-    let (value, length) = ((&raw const patience).cast(), size_of::<libc::timeval>() as libc::socklen_t);
-    // SAFETY: `value` points to a timeval of that length.
-    let set = unsafe { libc::setsockopt(number, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, length) };
-    check(set as isize)?;
-    Ok(line)
-}
-
-fn check(result: isize) -> Result<usize> {
-    usize::try_from(result).map_err(|_| Error::last_os_error())
-}
-
-/// Parses one part of the answer; returns whether it was the last.
-fn parts(mut bytes: &[u8], take: &mut dyn FnMut(&[u8]) -> Option<()>) -> Result<bool> {
-    let cut = || Error::other("sock_diag: cut off");
-    while !bytes.is_empty() {
-        let length = u32::from_ne_bytes(array(bytes, 0).ok_or_else(cut)?) as usize;
-        let kind = u16::from_ne_bytes(array(bytes, 4).ok_or_else(cut)?);
-        let message = bytes.get(HEADER_BYTES..length).ok_or_else(cut)?;
-        if i32::from(kind) == libc::NLMSG_DONE {
-            return Ok(true);
-        }
-        if i32::from(kind) == libc::NLMSG_ERROR {
-            let number = array(message, 0).map_or(0, i32::from_ne_bytes);
-            return Err(Error::from_raw_os_error(number.saturating_neg()));
-        }
-        take(message).ok_or_else(cut)?;
-        // The next message starts at a multiple of four.
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
-    Ok(false)
 }
 
 /// `struct inet_diag_msg`: family, state, two others; ports, two addresses, interface, cookie; expiry, two queues, user, inode.
@@ -236,32 +166,21 @@ fn connection(message: &[u8]) -> Option<Connection> {
 }
 
 /// The `INFO` attribute among those of a socket, with the fields that this kernel has.
-fn info(mut attributes: &[u8]) -> Option<Info> {
-    loop {
-        let length = usize::from(u16::from_ne_bytes(array(attributes, 0)?));
-        let kind = u16::from_ne_bytes(array(attributes, 2)?);
-        let payload = attributes.get(4..length)?;
-        if kind == INFO {
-            let field = |at| array(payload, at).map(u32::from_ne_bytes);
-            return Some(Info {
-                unacked: field(UNACKED_AT)?,
-                round_trip_us: field(ROUND_TRIP_AT)?,
-                retransmits: field(RETRANSMITS_AT)?,
-                sent_age_ms: field(SENT_AGE_AT)?,
-                received_age_ms: field(RECEIVED_AGE_AT)?,
-                ack_age_ms: field(ACK_AGE_AT)?,
-                segments: field(DATA_SEGMENTS_OUT_AT).and_then(|data_sent| {
-                    let data_received = field(DATA_SEGMENTS_IN_AT)?;
-                    Some(Segments { received: field(SEGMENTS_IN_AT)?, data_received, data_sent })
-                }),
-            });
-        }
-        attributes = attributes.get(length.next_multiple_of(4)..)?;
-    }
-}
-
-fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
+fn info(bytes: &[u8]) -> Option<Info> {
+    let (_, payload) = attributes(bytes).find(|(name, _)| *name == INFO)?;
+    let field = |at| array(payload, at).map(u32::from_ne_bytes);
+    Some(Info {
+        unacked: field(UNACKED_AT)?,
+        round_trip_us: field(ROUND_TRIP_AT)?,
+        retransmits: field(RETRANSMITS_AT)?,
+        sent_age_ms: field(SENT_AGE_AT)?,
+        received_age_ms: field(RECEIVED_AGE_AT)?,
+        ack_age_ms: field(ACK_AGE_AT)?,
+        segments: field(DATA_SEGMENTS_OUT_AT).and_then(|data_sent| {
+            let data_received = field(DATA_SEGMENTS_IN_AT)?;
+            Some(Segments { received: field(SEGMENTS_IN_AT)?, data_received, data_sent })
+        }),
+    })
 }
 
 #[cfg(test)]
@@ -272,6 +191,7 @@ mod tests {
 
     use super::*;
     use crate::proc::Proc;
+    use crate::proc::netlink::{HEADER_BYTES, part};
     use crate::proc::socket::{ESTABLISHED, LISTEN};
     use crate::proc::sockets;
 
@@ -318,18 +238,18 @@ mod tests {
         message[4..6].copy_from_slice(&20_u16.to_ne_bytes());
         message[HEADER_BYTES] = libc::AF_INET as u8;
         let mut found = 0;
-        let mut take = |message: &[u8]| socket(message).map(|_| found += 1);
-        assert!(!parts(&message, &mut take).unwrap());
+        let mut take = |_, message: &[u8]| socket(message).map(|_| found += 1);
+        assert!(!part(&message, &mut take).unwrap());
         for end in 1..message.len() {
-            assert!(parts(&message[..end], &mut take).is_err(), "{end}");
+            assert!(part(&message[..end], &mut take).is_err(), "{end}");
         }
         assert_eq!(found, 1);
         message[4..6].copy_from_slice(&(libc::NLMSG_ERROR as u16).to_ne_bytes());
         message[HEADER_BYTES..][..4].copy_from_slice(&(-libc::EPERM).to_ne_bytes());
-        assert_eq!(parts(&message, &mut |_| Some(())).unwrap_err().raw_os_error(), Some(libc::EPERM));
+        assert_eq!(part(&message, &mut |_, _| Some(())).unwrap_err().raw_os_error(), Some(libc::EPERM));
         // A length of none would go on for ever.
         message[..4].fill(0);
-        assert!(parts(&message, &mut |_| Some(())).is_err());
+        assert!(part(&message, &mut |_, _| Some(())).is_err());
     }
 
     /// Both ends of one connection, with what TCP knows of them.

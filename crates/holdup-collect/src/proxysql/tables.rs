@@ -8,11 +8,8 @@ use holdup_recording::metrics::{Metric, proxysql as metric};
 use holdup_recording::rows::Statement;
 use holdup_sql::{Dialect, digest_of_text, digest_text};
 
-use crate::line::Rows;
 use crate::reading::Out;
-
-/// Characters kept of a name.
-const NAME_CHARACTERS_MAX: usize = 100;
+use crate::table::{NamedRow, Rows};
 
 /// ProxySQL's own figures.
 pub(super) const FIGURES: &str = "SELECT Variable_Name, Variable_Value FROM stats_mysql_global";
@@ -76,31 +73,10 @@ const SERVER: &[(&str, Metric, f64)] = &[
     ("Bytes_data_recv", metric::RECEIVED_BYTES, 1.0),
 ];
 
-/// An answer whose columns are found by name.
-struct Table<'r>(&'r Rows);
-
-impl<'r> Table<'r> {
-    fn text(&self, row: usize, column: &str) -> Option<&'r str> {
-        self.0.rows.get(row)?.text(self.0.column(column)?)
-    }
-
-    fn number(&self, row: usize, column: &str) -> Option<f64> {
-        self.0.rows.get(row)?.float(self.0.column(column)?)
-    }
-
-    fn name(&self, row: usize, column: &str) -> String {
-        self.text(row, column).unwrap_or_default().chars().take(NAME_CHARACTERS_MAX).collect()
-    }
-
-    /// A server of a hostgroup; the host and port have these columns.
-    fn server(&self, row: usize, [hostgroup, host, port]: [&str; 3]) -> Labels {
-        let server = format!("{}:{}", self.name(row, host), self.name(row, port));
-        Labels::new([("hostgroup", self.name(row, hostgroup)), ("server", server)])
-    }
-
-    fn rows(&self) -> std::ops::Range<usize> {
-        0..self.0.rows.len()
-    }
+/// A server of a hostgroup; the host and port have these columns.
+fn server(row: NamedRow<'_>, [hostgroup, host, port]: [&str; 3]) -> Labels {
+    let server = format!("{}:{}", row.name(host), row.name(port));
+    Labels::new([("hostgroup", row.name(hostgroup)), ("server", server)])
 }
 
 pub(super) fn put_figures(rows: &Rows, out: &mut Out<'_>) {
@@ -114,33 +90,26 @@ pub(super) fn put_figures(rows: &Rows, out: &mut Out<'_>) {
 
 /// Puts the servers' rows, and returns their hostgroups.
 pub(super) fn put_pool(rows: &Rows, out: &mut Out<'_>) -> BTreeSet<String> {
-    let table = Table(rows);
-    for row in table.rows() {
-        let labels = table.server(row, ["hostgroup", "srv_host", "srv_port"]);
-        for (column, metric, unit) in SERVER {
-            if let Some(value) = table.number(row, column) {
-                out.put(metric, labels.clone(), value * unit);
-            }
-        }
+    for row in rows.named() {
+        let labels = server(row, ["hostgroup", "srv_host", "srv_port"]);
+        row.put(out, &labels, SERVER);
         // Without a monitor it is 0.
-        if let Some(us) = table.number(row, "Latency_us").filter(|us| *us > 0.0) {
-            out.put(metric::PING, labels.clone(), us / 1e6);
-        }
-        if let Some(status) = table.text(row, "status") {
+        let ping_us = row.number("Latency_us").filter(|us| *us > 0.0);
+        out.put_known(&labels, [(metric::PING, ping_us.map(|us| us / 1e6))]);
+        if let Some(status) = row.text("status") {
             let is_online = f64::from(u8::from(status == "ONLINE"));
             out.put(metric::SERVER_ONLINE, labels.with("status", status.to_owned()), is_online);
         }
     }
-    table.rows().map(|row| table.name(row, "hostgroup")).collect()
+    rows.named().map(|row| row.name("hostgroup")).collect()
 }
 
 /// Puts the queue of each of `hostgroups`, and of others that have one.
 pub(super) fn put_waiting(rows: &Rows, hostgroups: &BTreeSet<String>, out: &mut Out<'_>) {
-    let table = Table(rows);
     let mut queues: BTreeMap<String, (f64, f64)> = hostgroups.iter().map(|name| (name.clone(), (0.0, 0.0))).collect();
-    for row in table.rows() {
-        let figure = |column| table.number(row, column).unwrap_or(0.0);
-        queues.insert(table.name(row, "hostgroup"), (figure("clients"), figure("longest_ms") / 1e3));
+    for row in rows.named() {
+        let figure = |column| row.number(column).unwrap_or(0.0);
+        queues.insert(row.name("hostgroup"), (figure("clients"), figure("longest_ms") / 1e3));
     }
     for (hostgroup, (clients, longest_s)) in queues {
         let labels = Labels::new([("hostgroup", hostgroup)]);
@@ -150,35 +119,29 @@ pub(super) fn put_waiting(rows: &Rows, hostgroups: &BTreeSet<String>, out: &mut 
 }
 
 pub(super) fn put_limits(rows: &Rows, out: &mut Out<'_>) {
-    let table = Table(rows);
     // The others take no statements, so that their connections are not there to be had.
-    for row in table.rows().filter(|row| table.text(*row, "status") == Some("ONLINE")) {
-        if let Some(most) = table.number(row, "max_connections") {
-            out.put(metric::CONNECTIONS_LIMIT, table.server(row, ["hostgroup_id", "hostname", "port"]), most);
-        }
+    for row in rows.named().filter(|row| row.text("status") == Some("ONLINE")) {
+        let labels = server(row, ["hostgroup_id", "hostname", "port"]);
+        row.put(out, &labels, &[("max_connections", metric::CONNECTIONS_LIMIT, 1.0)]);
     }
 }
 
 pub(super) fn put_errors(rows: &Rows, out: &mut Out<'_>) {
-    let table = Table(rows);
-    for row in table.rows() {
-        if let Some(errors) = table.number(row, "errors") {
-            let labels = Labels::new([("hostgroup", table.name(row, "hostgroup")), ("code", table.name(row, "errno"))]);
-            out.put(metric::ERRORS, labels, errors);
-        }
+    for row in rows.named() {
+        let labels = Labels::new([("hostgroup", row.name("hostgroup")), ("code", row.name("errno"))]);
+        row.put(out, &labels, &[("errors", metric::ERRORS, 1.0)]);
     }
 }
 
 /// The counters by statement. They are ProxySQL's, with the wait for a connection in them, so their
 /// kind differs from that of a server's: rules must not add the two up.
 pub(super) fn put_digests(rows: &Rows, out: &mut Out<'_>) {
-    let table = Table(rows);
     let mut totals: BTreeMap<(String, String), Statement> = BTreeMap::new();
-    for row in table.rows() {
-        let Some(text) = table.text(row, "digest_text") else { continue };
+    for row in rows.named() {
+        let Some(text) = row.text("digest_text") else { continue };
         let text = digest_text(text, Dialect::MySql);
-        let (schema, digest) = (table.name(row, "schemaname"), digest_of_text(&text));
-        let number = |column| table.number(row, column).unwrap_or(0.0) as i64;
+        let (schema, digest) = (row.name("schemaname"), digest_of_text(&text));
+        let number = |column| row.number(column).unwrap_or(0.0) as i64;
         let total = totals.entry((schema.clone(), digest.clone())).or_insert_with(|| Statement {
             observed_at: out.at(),
             source: out.source().to_owned(),
@@ -210,7 +173,7 @@ mod tests {
     use holdup_recording::Batch;
 
     use super::*;
-    use crate::line::Row;
+    use crate::table::Row;
 
     fn rows(columns: &str, values: &[&str]) -> Rows {
         let row = |line: &&str| Row(line.split('|').map(|word| (word != "-").then(|| word.to_owned())).collect());

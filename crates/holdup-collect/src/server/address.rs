@@ -9,8 +9,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    pub(super) fn parse(address: &str) -> Result<Self, String> {
-        let rest = address.strip_prefix("server:").unwrap_or_default();
+    pub(super) fn parse(rest: &str) -> Result<Self, String> {
         let (port, query) = rest.split_once('?').map_or((rest, None), |(port, query)| (port, Some(query)));
         let number = port.parse().ok().filter(|port| *port != 0).ok_or_else(|| {
             format!("'{port}' is not a port; give the server's listening port on this machine: server:8080")
@@ -34,11 +33,9 @@ mod tests {
 
     #[test]
     fn ports_and_networks() {
-        assert_eq!(Address::parse("server:8080"), Ok(Address { port: 8080, pid: None }));
-        assert_eq!(Address::parse("server:80?pid=71"), Ok(Address { port: 80, pid: Some(71) }));
-        for bad in
-            ["server:", "server:0", "server:x", "server:99999", "server:127.0.0.1:80", "server:80?pid=0", "server:80?x"]
-        {
+        assert_eq!(Address::parse("8080"), Ok(Address { port: 8080, pid: None }));
+        assert_eq!(Address::parse("80?pid=71"), Ok(Address { port: 80, pid: Some(71) }));
+        for bad in ["", "0", "x", "99999", "127.0.0.1:80", "80?pid=0", "80?x"] {
             assert!(Address::parse(bad).is_err(), "{bad}");
         }
     }

@@ -3,13 +3,14 @@
 //! A device serves several readers at once, so a request counts as sequential if it begins where any of the last
 //! [`STREAMS`] requests of its device and direction ended.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use holdup_recording::{Labels, metrics};
 
 use super::format::Format;
 use super::ring::Record;
-use crate::proc::{Proc, Tree};
+use crate::proc::Proc;
+use crate::proc::devices::Devices;
 use crate::reading::Out;
 
 /// Number of request ends remembered per device and direction.
@@ -25,7 +26,7 @@ const SECTOR_BYTES: u64 = 512;
 #[derive(Default)]
 pub(super) struct Blocks {
     totals: BTreeMap<(u64, &'static str), Total>,
-    names: HashMap<u64, String>,
+    devices: Devices,
 }
 
 #[derive(Default)]
@@ -58,8 +59,10 @@ impl Blocks {
     /// Adds all totals to `out`.
     pub fn put(&mut self, proc: &Proc, out: &mut Out) {
         for ((device, direction), total) in &self.totals {
-            let name = self.names.entry(*device).or_insert_with(|| name(proc, *device));
-            let labels = Labels::new([("device", name.as_str()), ("direction", direction)]);
+            // The kernel's own number has 12 bits of major and 20 of minor (linux/kdev_t.h).
+            let number = format!("{}:{}", device >> 20, device & 0xf_ffff);
+            let name = self.devices.name(proc, &number).unwrap_or(&number);
+            let labels = Labels::new([("device", name), ("direction", *direction)]);
             out.put(metrics::tracepoints::DISK_REQUESTS, labels.clone(), total.requests as f64);
             out.put(metrics::tracepoints::DISK_REQUEST_BYTES, labels.clone(), total.bytes as f64);
             out.put(metrics::tracepoints::DISK_SEQUENTIAL_REQUESTS, labels.clone(), total.sequential as f64);
@@ -91,14 +94,6 @@ impl Total {
         }
         self.ends.push_back(end);
     }
-}
-
-/// A device's name by the kernel's own number: 12 bits of major, 20 of minor (linux/kdev_t.h).
-fn name(proc: &Proc, device: u64) -> String {
-    let (major, minor) = (device >> 20, device & 0xf_ffff);
-    let link = std::fs::read_link(proc.path(Tree::Sys, &format!("dev/block/{major}:{minor}"))).ok();
-    let name = link.as_deref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy().replace('!', "/"));
-    name.unwrap_or_else(|| format!("{major}:{minor}"))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) fn root() -> Result<PathBuf, ProbeError> {
                 .to_owned()
         }
     };
-    Err(ProbeError::Unreachable { source_name: super::SOURCE.to_owned(), why })
+    Err(ProbeError::unreachable(super::SOURCE, why))
 }
 
 /// A tracepoint of this kernel.

@@ -5,10 +5,9 @@
 //! it knows which were accepted. [`MetricNames`] handles old and new names of metrics that rules read.
 //! Exponential histograms yield `_sum` and `_count`: their buckets' bounds change over time.
 
-mod json;
 mod metric_names;
 pub mod naming;
-mod protobuf;
+mod points;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -85,10 +84,7 @@ pub type Listener<'l> = &'l mut dyn FnMut(&Labels, &Metric<'_>, &Point<'_>);
 /// # Errors
 /// If the body is malformed; the listener may have received part of it.
 pub fn each_point(encoding: Encoding, body: &[u8], listener: Listener<'_>) -> Result<(), Malformed> {
-    match encoding {
-        Encoding::Protobuf => protobuf::each_point(body, listener),
-        Encoding::Json => json::each_point(body, listener),
-    }
+    points::each_point(encoding, body, listener)
 }
 
 /// The label for a resource attribute, if it is kept.

@@ -166,9 +166,9 @@ pub(crate) struct Amounts {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Probe {
-    pub http_get: Option<HttpGet>,
-    pub tcp_socket: Option<Socket>,
-    pub grpc: Option<Grpc>,
+    pub http_get: Option<Asked>,
+    pub tcp_socket: Option<Asked>,
+    pub grpc: Option<Asked>,
     pub exec: Option<Exec>,
     pub initial_delay_seconds: Option<u64>,
     pub period_seconds: Option<u64>,
@@ -177,23 +177,13 @@ pub(crate) struct Probe {
     pub failure_threshold: Option<u64>,
 }
 
+/// What a probe asks: with all kinds the port, with some the rest.
 #[derive(Debug, Deserialize)]
-pub(crate) struct HttpGet {
+pub(crate) struct Asked {
     pub path: Option<String>,
     pub port: Option<Value>,
     pub host: Option<String>,
     pub scheme: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Socket {
-    pub port: Option<Value>,
-    pub host: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Grpc {
-    pub port: Option<Value>,
     pub service: Option<String>,
 }
 

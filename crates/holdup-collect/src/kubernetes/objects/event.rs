@@ -2,10 +2,11 @@
 //! kinds of their own; any other event has kind `kubernetes`, with its reason. A repeated event is
 //! recorded at its first and its last occurrence.
 
-use holdup_recording::{Batch, Labels, clock, rows};
+use holdup_recording::{Batch, Labels, clock};
 
 use crate::kubernetes::objects::document::Event;
 use crate::kubernetes::objects::{ReadTime, shown};
+use crate::reading;
 
 /// The rows for the new occurrences of `event`, which had happened `before` times at the last read.
 pub(crate) fn rows(
@@ -28,13 +29,8 @@ pub(crate) fn rows(
     let (kind, text, labels) = describe(event);
     for (at, count) in happened.into_iter().filter(|(at, count)| *count > 0 && since.is_none_or(|since| *at >= since)) {
         let times = if count > 1 { format!(" ({count} times until then)") } else { String::new() };
-        batch.events.push(rows::Event {
-            observed_at: at,
-            source: source.clone(),
-            kind: kind.to_owned(),
-            text: format!("{text}{times}"),
-            labels: labels.clone().with("count", count.to_string()),
-        });
+        let labels = labels.clone().with("count", count.to_string());
+        batch.events.push(reading::event(&source, at, kind, format!("{text}{times}"), labels));
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use holdup_recording::metrics::Metric;
-use holdup_recording::rows::{Event, Sample, Setting};
+use holdup_recording::rows::Setting;
 use holdup_recording::{Batch, Labels, clock, metrics};
 
 use crate::kubernetes::objects::document::{Amounts, Container, ContainerStatus, Pod, State, Terminated};
 use crate::kubernetes::objects::{ReadTime, Settings, probe, quantity, shown};
+use crate::reading::{Out, event};
 
 /// What was already reported of a pod.
 #[derive(Debug, Default)]
@@ -51,35 +51,22 @@ pub(crate) fn rows(
         lists.into_iter().flat_map(|(list, is_init)| list.iter().flatten().map(move |s| (s, is_init)))
     {
         let is_sidecar = is_init && restarts_always(pod, &status.name);
-        let labels = || Labels::new([("container", status.name.as_str())]);
-        let mut put = |metric: Metric, value: f64| {
-            batch.samples.push(Sample {
-                observed_at: read.at,
-                window_ns: read.window_ns,
-                source: source.to_owned(),
-                metric: metric.name.to_owned(),
-                labels: labels(),
-                value,
-            });
-        };
-        if let Some(restarts) = status.restart_count {
-            put(metrics::kubernetes::RESTARTS, restarts as f64);
-        }
+        let mut out = Out::new(batch, source);
+        out.set_window(read.at - read.window_ns / 2, read.window_ns);
         // An init container is ready once it has ended.
-        if let Some(ready) = status.ready.filter(|_| !is_init || is_sidecar) {
-            put(metrics::kubernetes::READY, if ready { 1.0 } else { 0.0 });
-        }
+        let ready = status.ready.filter(|_| !is_init || is_sidecar);
+        out.put_known(
+            &Labels::new([("container", status.name.as_str())]),
+            [
+                (metrics::kubernetes::RESTARTS, status.restart_count.map(|count| count as f64)),
+                (metrics::kubernetes::READY, ready.map(|is_ready| f64::from(u8::from(is_ready)))),
+            ],
+        );
         let past = known.containers.entry(status.name.clone()).or_default();
         let policy = if is_sidecar { "Always" } else { pod.spec.restart_policy.as_deref().unwrap_or("Always") };
         let happened = happened(status, past, policy, is_init, read.at);
         let new = happened.into_iter().filter(|(at, ..)| since.is_none_or(|since| *at >= since));
-        batch.events.extend(new.map(|(at, kind, text, labels)| Event {
-            observed_at: at,
-            source: source.to_owned(),
-            kind: kind.to_owned(),
-            text,
-            labels,
-        }));
+        batch.events.extend(new.map(|(at, kind, text, labels)| event(source, at, kind, text, labels)));
     }
 }
 

@@ -6,9 +6,10 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use holdup_recording::{Coverage, CoverageState};
+use holdup_recording::Coverage;
 
 use super::Form;
+use crate::coverage::Line as _;
 use crate::mysql::address::Address;
 use crate::mysql::failure::Failure;
 use crate::mysql::server::{Row, Server};
@@ -60,37 +61,28 @@ const PRICE: &str = "this writes every statement with its values to the server's
 pub(in crate::mysql) fn find(
     server: &Server,
     address: &Address,
-    mut entry: Coverage,
+    entry: Coverage,
     has_history: bool,
 ) -> Result<SlowLogProbe, Failure> {
     let settings = Settings::read(server)?;
+    let without = |entry| Ok(SlowLogProbe { form: None, coverage: Some(entry) });
     let Some(path) = &address.log else {
         if has_history {
             return Ok(SlowLogProbe::default());
         }
-        entry.state = CoverageState::Absent;
-        entry.why = Some(
-            "neither a statement history nor a log: single executions, their times and trace ids cannot be read"
-                .to_owned(),
-        );
-        entry.enable = Some(way_out(&settings, address));
-        return Ok(SlowLogProbe { form: None, coverage: Some(entry) });
+        let why = "neither a statement history nor a log: single executions, their times and trace ids cannot be read";
+        return without(entry.absent(why).enable(way_out(&settings, address)));
     };
     if has_history {
-        entry.why = Some("not read: the statement history has the same executions, with better times".to_owned());
-        return Ok(SlowLogProbe { form: None, coverage: Some(entry) });
+        return without(entry.note("not read: the statement history has the same executions, with better times"));
     }
     if let Err((why, enable)) = may_read(path) {
-        (entry.state, entry.why, entry.enable) = (CoverageState::Absent, Some(why), Some(enable));
-        return Ok(SlowLogProbe { form: None, coverage: Some(entry) });
+        return without(entry.absent(why).enable(enable));
     }
     let (lacks, enable) = lacks(&settings);
-    if !lacks.is_empty() {
-        entry.state = CoverageState::Partial;
-        entry.why = Some(lacks.join("; "));
-        entry.enable = Some(enable.join(" ")).filter(|enable| !enable.is_empty());
-    }
-    Ok(SlowLogProbe { form: Some(Form { stamp_is_begin: server.release.is_mariadb() }), coverage: Some(entry) })
+    let mut coverage = if lacks.is_empty() { entry } else { entry.partial(lacks.join("; ")) };
+    coverage.enable = Some(enable.join(" ")).filter(|enable| !enable.is_empty());
+    Ok(SlowLogProbe { form: Some(Form { stamp_is_begin: server.release.is_mariadb() }), coverage: Some(coverage) })
 }
 
 /// How to get executions from the log.

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Labels};
 use holdup_sql::{Dialect, digest_of_text, digest_text};
 
 use super::Entry;
 use super::maintenance::{after, checkpoint, checkpoint_cause, vacuum};
 use crate::postgres::server::MARKER;
+use crate::reading::event;
 
 /// Largest number of events per sample; errors of one kind count as one.
 const EVENTS: usize = 500;
@@ -81,14 +81,12 @@ impl Events {
             }
             let Some((kind, text, labels)) = self.event(entry) else { continue };
             count += 1;
-            let (source, kind) = (source.to_owned(), kind.to_owned());
-            batch.events.push(Event { observed_at: at, source, kind, text, labels });
+            batch.events.push(event(source, at, kind, text, labels));
         }
         for ((severity, name, labels), (at, count)) in errors.into_iter().take(EVENTS) {
             let labels = labels.with("severity", severity.as_str()).with("count", count.to_string());
             let text = format!("{severity}: {name}, {count} times");
-            let (source, kind) = (source.to_owned(), "error".to_owned());
-            batch.events.push(Event { observed_at: at, source, kind, text, labels });
+            batch.events.push(event(source, at, "error", text, labels));
         }
     }
 
@@ -239,7 +237,7 @@ mod tests {
         Entry { at: Some(5), pid: Some(42), database: Some("shop".to_owned()), severity, message, ..Entry::default() }
     }
 
-    fn events(entries: &[Entry]) -> Vec<Event> {
+    fn events(entries: &[Entry]) -> Vec<holdup_recording::rows::Event> {
         let mut batch = Batch::default();
         Events::default().take(entries, "s", 0, &mut batch);
         let text = format!("{:?}", batch.events);

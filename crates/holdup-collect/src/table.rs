@@ -1,8 +1,18 @@
-//! Rows of an answer as texts, with typed access. NULL and a value of another type give `None`.
+//! Rows of an answer: by position, or by the names of their columns where versions differ. A column
+//! that a version lacks has no value; it is not a zero.
 
-use super::ANSWER_BYTES;
+use holdup_recording::Labels;
+use holdup_recording::metrics::Metric;
 
-/// Rows of an answer, with their column names.
+use crate::reading::Out;
+
+/// Largest answer kept, bytes.
+pub(crate) const ANSWER_BYTES: usize = 32 << 20;
+
+/// Characters kept of a name.
+const NAME_CHARACTERS_MAX: usize = 100;
+
+/// All rows of an answer, with their column names.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) columns: Vec<String>,
@@ -17,7 +27,8 @@ pub(crate) struct Row(pub(crate) Vec<Option<String>>);
 
 impl Rows {
     /// Adds a row, unless the answer is too large.
-    pub(super) fn add(&mut self, columns: &[String], values: &[Option<&[u8]>]) {
+    #[cfg(any(feature = "mysql", feature = "postgresql"))]
+    pub(crate) fn add(&mut self, columns: &[String], values: &[Option<&[u8]>]) {
         if self.columns.is_empty() {
             self.columns = columns.to_vec();
         }
@@ -30,9 +41,47 @@ impl Rows {
     }
 
     /// The index of a column, whose name may be written in any case.
-    #[cfg_attr(not(feature = "mysql"), expect(dead_code, reason = "only MySQL's replica status is read by names"))]
-    pub(crate) fn column(&self, name: &str) -> Option<usize> {
+    fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.eq_ignore_ascii_case(name))
+    }
+
+    /// The rows, read by the names of their columns.
+    pub(crate) fn named(&self) -> impl Iterator<Item = NamedRow<'_>> {
+        self.rows.iter().map(|row| NamedRow { table: self, row })
+    }
+
+    /// The same, those with the most in `column` first.
+    pub(crate) fn named_by(&self, column: &str) -> Vec<NamedRow<'_>> {
+        let mut rows: Vec<NamedRow<'_>> = self.named().collect();
+        rows.sort_by(|a, b| b.number(column).unwrap_or(0.0).total_cmp(&a.number(column).unwrap_or(0.0)));
+        rows
+    }
+}
+
+/// One row, read by the names of its columns.
+#[derive(Clone, Copy)]
+pub(crate) struct NamedRow<'r> {
+    table: &'r Rows,
+    row: &'r Row,
+}
+
+impl<'r> NamedRow<'r> {
+    pub(crate) fn text(self, column: &str) -> Option<&'r str> {
+        self.row.text(self.table.column(column)?)
+    }
+
+    pub(crate) fn number(self, column: &str) -> Option<f64> {
+        self.row.float(self.table.column(column)?)
+    }
+
+    /// A name, cut to a bounded length; empty if the column is missing.
+    pub(crate) fn name(self, column: &str) -> String {
+        self.text(column).unwrap_or_default().chars().take(NAME_CHARACTERS_MAX).collect()
+    }
+
+    /// Puts those of `columns` that there are, each times the factor from its unit.
+    pub(crate) fn put(self, out: &mut Out, labels: &Labels, columns: &[(&str, Metric, f64)]) {
+        out.put_known(labels, columns.iter().map(|(name, metric, unit)| (metric, self.number(name).map(|v| v * unit))));
     }
 }
 
