@@ -39,8 +39,7 @@ impl Jitter {
             });
         let mixed = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let even = (mixed >> 11) as f64 / (1_u64 << 53) as f64;
-        even
+        (mixed >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
