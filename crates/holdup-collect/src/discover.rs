@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_proposed_for_each_kind() {
+    fn each_kind_of_server_gets_its_sources_proposed() {
         assert_eq!(watches(&server("mariadbd", "0.0.0.0"), 1, false), ["mysql://USER@127.0.0.1:3306", "pid:71"]);
         assert_eq!(watches(&server("mysqld", "10.0.0.7"), 1, false), ["mysql://USER@10.0.0.7:3306", "pid:71"]);
         assert_eq!(watches(&server("mysqld", "::1"), 1, false), ["mysql://USER@[::1]:3306", "pid:71"]);

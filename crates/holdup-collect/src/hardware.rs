@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_written_down() {
+    fn instance_and_volume_become_settings() {
         let told = |address| {
             let mut batch = Batch::default();
             let collector = crate::watch::collector(address, &Options::default()).map_err(|error| error.to_string());

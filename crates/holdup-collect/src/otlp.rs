@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_in_the_next_sample() {
+    fn sent_spans_are_in_the_next_sample() {
         let mut otlp = probed("127.0.0.1:0");
         let body = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5bd66ef5095369c7b0d1f8f4bd33716a","spanId":"c532cb4098ac3dd2",
             "kind":2,"startTimeUnixNano":"5","endTimeUnixNano":"9"}]}]}]}"#;

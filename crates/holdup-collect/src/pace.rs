@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_costly_is_read_less_often() {
+    fn costly_reads_are_made_less_often() {
         assert_eq!(took(10 * 1000 * MS, &[5]).pause(false), 10 * 1000 * MS);
         assert_eq!(took(10 * 1000 * MS, &[90, 80, 2000]).pause(false), 16_000 * MS, "a stall is not its cost");
         assert_eq!(took(Duration::ZERO, &[2000, 1, 1]).pause(true), 400_000 * MS, "a limit that was reached is");

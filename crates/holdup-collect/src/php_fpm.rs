@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_status_page() {
+    fn other_pages_are_refused_with_the_setting() {
         let said = |output: &str| page(output.as_bytes(), "/status").unwrap_err();
         assert!(
             said("Status: 404 Not Found\r\nContent-type: text/html\r\n\r\nFile not found.\n")

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stats() {
+    fn other_answers_are_refused_as_stats() {
         assert!(read(b"<html><body>hi").unwrap_err().contains("HTML"));
         assert!(read(b"{}").unwrap_err().contains("not Puma's stats"));
         assert!(read(b"").is_err());

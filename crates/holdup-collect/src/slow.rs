@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_slow_is_put_up_once_for_every_reader() {
+    fn each_reader_gets_a_slow_request_once() {
         let board = SlowRequests::new(Duration::from_millis(500));
         let (one, two) = (board.reader(), board.reader());
         let span = |number, took_ms: i64, resource: &str| Span {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_does_not_come_holds_up_nobody() {
+    fn an_absent_reader_does_not_block_the_board() {
         let board = SlowRequests::new(NOW);
         let reader = board.reader();
         for number in 0..2 * WAITING_MAX as u64 {

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stats_and_a_head_before_it() {
+    fn other_answers_are_refused_and_an_http_head_is_skipped() {
         for bad in ["", "{}", "<html>", "{\"listen_queue\":\"s3cret\"}"] {
             assert!(!read(bad.as_bytes()).unwrap_err().contains("s3cret"));
         }

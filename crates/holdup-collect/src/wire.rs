@@ -291,7 +291,7 @@ mod tests {
 
     /// Loss is a gap each time it grows, and what was read stands beside it.
     #[test]
-    fn what_was_lost_is_a_gap() {
+    fn lost_packets_become_a_gap() {
         let seen = Arc::new(Mutex::new(PacketResults::default()));
         let reader = Reader { seen: Arc::clone(&seen), stop: Arc::default(), thread: None };
         let ports = vec![(3306, Protocol::Mysql)];

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_watched_is_asked_for_with_its_own_command() {
+    fn a_watched_source_is_proposed_with_its_own_command() {
         let entry = |source: &str, enable: Option<&str>| Coverage {
             enable: enable.map(str::to_owned),
             ..Coverage::with_parts(source, Vec::new()).remove(0)

@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_in_front_of_a_slow_service_is_of_what_is_slow_inside() {
+    fn a_wait_in_front_belongs_to_the_slow_part_inside() {
         assert!((share(0) - 1.0).abs() < 1e-9);
         // 600 of 842 ms on average are in front: what is inside counts in proportion.
         let of = share(600);
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_worker_is_of_what_holds_workers() {
+    fn holders_of_workers_share_the_wait_for_a_worker() {
         // From the twelfth second on 900 ms instead of 20, of which the app works for `held_ms` instead of 10.
         let share = |held_ms: f64| {
             let sum = move |s: i64| 0.1 * (10.0 * s.min(12) as f64 + held_ms * (s - 12).max(0) as f64);

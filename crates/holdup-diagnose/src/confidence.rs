@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_what_was_shown_counts_half() {
+    fn confidence_above_the_calibrated_range_counts_half() {
         close(calibrated(0.55), 0.55);
         close(calibrated(0.93), 0.865);
         close(calibrated(-0.2), -0.2);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_source_says_of_one_mechanism_counts_once() {
+    fn one_family_of_evidence_counts_once() {
         let wait = ("samples", "db_client_connection_wait_time_seconds_sum", STRONG);
         let used = ("samples", "db_client_connection_count", FAIR);
         close(combine(&found(&[wait, used])), 0.75);

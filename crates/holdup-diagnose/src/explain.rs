@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counters_look_for_is_told_from_the_account_itself() {
+    fn pages_take_counter_patterns_from_their_votes() {
         let pages = pages();
         let section = |cause: Cause, name: &str| {
             let page = pages.iter().find(|page| page.cause == cause).unwrap();

@@ -65,7 +65,7 @@ mod tests {
     use crate::case::Case;
 
     #[test]
-    fn what_amazon_says_is_said_and_no_cause_is_named() {
+    fn amazons_figures_alone_name_no_cause() {
         let mut manifest = Manifest::starting("made", 0, Host::default());
         manifest.ended_at = Some(10_000_000_000);
         let (dir, tables) = (Default::default(), Tables::default());

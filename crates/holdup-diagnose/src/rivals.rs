@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_claims_the_same_time_is_a_rival() {
+    fn findings_of_the_same_milliseconds_are_rivals() {
         let root = Finding { role: Role::Root, ..finding(Cause::DiskSaturated, 0.8, 0.9) };
         let near = finding(Cause::LockContention, 0.7, 0.8);
         let all = [
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_where_the_time_went_is_asked_for() {
+    fn the_split_asks_for_sources_where_the_time_went() {
         let not_judged = [
             open(Cause::WorkerPoolExhausted, "--watch otlp, with the app's server span"),
             open(Cause::ThreadPoolQueue, "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),

@@ -104,7 +104,7 @@ fn each_mechanism_is_found_and_named() {
 }
 
 #[test]
-fn a_quiet_time_names_nobody_and_missing_telemetry_is_not_judged() {
+fn a_quiet_time_has_no_culprit_and_missing_telemetry_is_not_judged() {
     let quiet = frame(&[]);
     assert_eq!(judged(&quiet).named().count(), 0);
     assert_eq!(detect(&quiet, Jitter::NONE), Vec::new());
@@ -116,7 +116,7 @@ fn a_quiet_time_names_nobody_and_missing_telemetry_is_not_judged() {
 /// A cache takes up most of what the server writes, or its volume is not among the disks: disks then write less than the
 /// server, and whatever they write can be the server's.
 #[test]
-fn disks_that_write_less_than_the_server_are_taken_by_nobody_else() {
+fn a_disk_that_writes_less_than_the_server_has_no_neighbour() {
     let fault =
         [(Signal::DiskWriteBytes, 8.0), (Signal::DiskWrites, 8.0), (Signal::CpuIowait, 3.0), (Signal::CpuIdle, 0.6)];
     let score = |of_server: f64| {
@@ -140,7 +140,7 @@ fn strength(ranking: &Ranking, cause: &str, what: &str) -> f64 {
 }
 
 #[test]
-fn what_is_booked_right_after_an_episode_is_none_of_the_time_behind_it() {
+fn figures_booked_late_belong_to_the_episode() {
     let behind = FAULT.end..FAULT.end + 20;
     let scanned = |row: usize| {
         let mut frame = frame(&[(Signal::RowsScanned, 100.0)]);

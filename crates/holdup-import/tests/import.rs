@@ -170,7 +170,7 @@ fn options_choose() {
 }
 
 #[test]
-fn what_is_unusable_says_where_and_what_to_do() {
+fn an_unusable_file_gives_place_and_remedy() {
     let error = |text: &str, source: Option<Source>| {
         import(text.as_bytes(), "f", source, &Options::default()).unwrap_err().to_string()
     };

@@ -149,7 +149,7 @@ fn the_kernel_counts_the_rate_that_was_set_and_the_queue_before_it() {
 }
 
 #[test]
-fn nothing_remains_of_it_whoever_is_killed_and_whoever_uses_it() {
+fn a_killed_disk_is_removed_even_while_in_use() {
     // The keeper, the server, and the keeper while somebody uses the mount for a moment longer.
     for (kill_server, is_used) in [(false, false), (true, true), (false, true)] {
         let Some(disk) = disk(&["--size", "32M", "--iops", "400"]) else { return };

@@ -326,7 +326,7 @@ fn check(name: &str, log: &[u8], truth: &BTreeMap<usize, Truth>, folder: &Path, 
 }
 
 #[test]
-fn what_was_written_is_read_whatever_the_seed() {
+fn generated_logs_are_read_exactly_for_every_seed() {
     let folder = tempfile::tempdir().unwrap();
     for seed in [1, 20_261_122] {
         let (events_of_mysql, truth) = events(seed, 4_000, true);
@@ -370,7 +370,7 @@ fn nothing_that_is_in_a_log_stops_a_reader() {
 }
 
 #[test]
-fn what_is_no_log_is_said_to_be_none() {
+fn a_file_that_is_not_a_log_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
     std::fs::write(&path, "nothing\nof the kind\n").unwrap();

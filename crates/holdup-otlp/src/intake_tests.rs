@@ -26,7 +26,7 @@ fn counter(batch: &Batch, name: &str) -> f64 {
 }
 
 #[test]
-fn what_is_taken_is_drained_once() {
+fn accepted_items_are_drained_once() {
     let intake = Intake::new("otlp", Bounds::default());
     assert_eq!(intake.take(Signal::Traces, Encoding::Json, true, &gzip(&body(3))).map(|taken| taken.items), Ok(3));
     let batch = intake.drain();
@@ -65,7 +65,7 @@ fn without_room_a_body_is_refused_whole_and_taken_later() {
 }
 
 #[test]
-fn what_one_body_may_become_is_bounded_and_the_rest_is_rejected_by_count() {
+fn rows_of_one_body_are_bounded_and_the_rest_is_rejected() {
     let intake = Intake::new("otlp", Bounds { rows_bytes_max: 50_000, ..Bounds::default() });
     let taken = intake.take(Signal::Traces, Encoding::Json, false, &body(1_000)).unwrap();
     assert_eq!(taken.items + taken.rejected, 1_000);

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_none_is_refused() {
+    fn cut_or_invalid_messages_are_refused() {
         for bad in [
             &b"\x08"[..],
             b"\x08\x80",

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_samplers_are_set_to_means_what_their_kind_says() {
+    fn sampler_parameters_are_read_by_kind() {
         let text = |text: &'static str| Value::Text(Cow::Borrowed(text));
         let ratio = |ratio| Some(Sampler::Ratio(ratio));
         for (kind, param, trace_state, expected) in [
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn remembered_traces_are_bounded() {
         let mut sampling = Sampling::default();
         let now = Instant::now();
         for n in 0..200_000_u64 {

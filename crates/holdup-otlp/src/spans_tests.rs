@@ -28,7 +28,7 @@ fn told<'a>(kind: u64, name: &'a str, attributes: &[(&str, &'a str)]) -> ParsedS
 type Case<'a> = (u64, &'a str, &'a [(&'a str, &'a str)], &'a str, Option<&'a str>, Option<&'a str>);
 
 #[test]
-fn what_a_span_is_time_in() {
+fn spans_are_sorted_by_resource() {
     let cases: &[Case<'_>] = &[
         (2, "GET /vacancy", &[("http.request.method", "GET"), ("server.address", "me")], "request", None, None),
         (2, "shop.Cart/Get", &[("rpc.system", "grpc")], "request", None, None),
@@ -257,7 +257,7 @@ fn texts_are_bounded() {
 }
 
 #[test]
-fn what_is_no_span_is_rejected() {
+fn invalid_spans_are_rejected() {
     let good = told(2, "x", &[]);
     assert!(row("otlp", "", &good).is_ok());
     for bad in [

@@ -177,7 +177,7 @@ mod tests {
 
     /// Each would come through in the other's reading, or in that of a system that reads yet another way.
     #[test]
-    fn no_value_comes_through_whoever_quotes_it() {
+    fn quoted_values_are_replaced_in_every_dialect() {
         for (system, statement) in [
             (Some("mysql"), r#"SELECT "s3cret", 'it\'s s3cret', `a` FROM t # s3cret"#),
             (Some("postgresql"), r"SELECT 'x\', 's3cret' FROM t"),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_system_reads_alike_is_kept() {
+    fn text_that_every_dialect_reads_alike_is_kept() {
         let text = |system, statement| Reading::for_system(system).without_values(statement);
         let plain = "SELECT a FROM t WHERE b = 'x' AND c = 1 -- why\n AND d = 2 /* who */";
         for system in [None, Some("oracle"), Some("redshift"), Some("mysql"), Some("postgresql")] {

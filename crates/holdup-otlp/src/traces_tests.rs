@@ -109,7 +109,7 @@ fn both_encodings_tell_the_same() {
 }
 
 #[test]
-fn what_is_cut_anywhere_is_malformed() {
+fn a_body_cut_anywhere_is_malformed() {
     let whole = protobuf();
     for length in 1..whole.len() {
         assert!(each_span(Encoding::Protobuf, &whole[..length], &mut |_, _| {}).is_err(), "{length}");

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_root_makes_is_roots_alone() {
+    fn folders_made_by_root_are_readable_by_root_alone() {
         let dir = tempfile::tempdir().unwrap();
         let inside = dir.path().join("a/b");
         Folder::create(&inside).unwrap();

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_and_added_up() {
+    fn written_histograms_are_read_and_added_up() {
         let dir = written();
         let slices = read(dir.path());
         let mine: Vec<&Slice> = slices.iter().filter(|s| s.tag == format!("{}.response", clean("a b"))).collect();

@@ -86,20 +86,20 @@ pub struct Coverage {
 }
 
 impl Coverage {
+    /// Coverage of a source of which nothing was read yet, and why that is not all.
+    pub fn new(source: impl Into<String>, state: CoverageState, why: Option<String>) -> Self {
+        let source = source.into();
+        Self { source, state, why, enable: None, cpu_ratio: None, reads_total: 0, gaps_total: 0 }
+    }
+
     /// Coverage of `source` and of its `parts`, which are named `<source> <part>`: complete if no
     /// part is missing.
     pub fn with_parts(source: &str, mut parts: Vec<Coverage>) -> Vec<Coverage> {
         let names: Vec<&str> =
             parts.iter().map(|p| p.source.strip_prefix(source).map_or(p.source.as_str(), str::trim_start)).collect();
-        let own = Self {
-            source: source.to_owned(),
-            state: if names.is_empty() { CoverageState::Complete } else { CoverageState::Partial },
-            why: (!names.is_empty()).then(|| format!("without: {}", names.join(", "))),
-            enable: None,
-            cpu_ratio: None,
-            reads_total: 0,
-            gaps_total: 0,
-        };
+        let state = if names.is_empty() { CoverageState::Complete } else { CoverageState::Partial };
+        let why = (!names.is_empty()).then(|| format!("without: {}", names.join(", ")));
+        let own = Self::new(source, state, why);
         parts.insert(0, own);
         parts
     }
@@ -321,7 +321,7 @@ mod tests {
 
     /// Keys that a reader does not know are left to those who do, and every state is one that old readers know.
     #[test]
-    fn what_is_written_is_what_old_readers_expect() {
+    fn old_readers_can_read_the_manifest() {
         let mut manifest: Manifest = serde_json::from_str(OLD).unwrap();
         let stretch = Stretch { from_ns: 0, to_ns: 1_000_000_000 };
         let aborted = Aborted { text: "p99 < 1s".to_owned(), value: 2_000.0, stretch, at: 9 };

@@ -127,24 +127,6 @@ fn write_partial<R: Row>(
     io(path, file.sync_all())
 }
 
-/// Passes each row group of an open Parquet file of table `R` to `read`, with the positions of its
-/// columns: all, or those that may have rows in `within`. Returns the columns that the file lacks.
-/// `path` is for errors.
-pub(crate) fn each_group_of<R: Row>(
-    path: &Path,
-    file: File,
-    within: Option<&Range<i64>>,
-    mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
-) -> Result<Vec<&'static str>, SegmentError> {
-    let groups = Groups::open::<R>(path, file)?;
-    for i in 0..groups.len() {
-        if within.is_none_or(|within| groups.span::<R>(i).overlaps(within)) {
-            groups.read(i, &mut read)?;
-        }
-    }
-    Ok(groups.lacking::<R>())
-}
-
 /// The rows of a row group by the statistics of its file: how many, and from which time to which. All
 /// times if the file does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,15 +140,9 @@ pub(crate) struct GroupSpan {
 }
 
 impl GroupSpan {
-    fn overlaps(&self, range: &Range<i64>) -> bool {
+    pub(crate) fn overlaps(&self, range: &Range<i64>) -> bool {
         self.from < range.end && self.to >= range.start
     }
-}
-
-/// The spans of all row groups of an open Parquet file of table `R`.
-pub(crate) fn group_spans<R: Row>(path: &Path, file: File) -> Result<Vec<GroupSpan>, SegmentError> {
-    let groups = Groups::open::<R>(path, file)?;
-    Ok((0..groups.len()).map(|i| groups.span::<R>(i)).collect())
 }
 
 /// The row groups of an open Parquet file.
@@ -206,7 +182,7 @@ impl Groups {
         columns.filter(|(_, position)| position.is_none()).map(|(column, _)| column.name).collect()
     }
 
-    fn span<R: Row>(&self, i: usize) -> GroupSpan {
+    pub(crate) fn span<R: Row>(&self, i: usize) -> GroupSpan {
         let group = self.reader.metadata().row_group(i);
         let position = time_column::<R>().and_then(|column| self.positions[column]);
         let statistics = position.and_then(|position| group.columns().get(position)?.statistics());
@@ -315,33 +291,19 @@ fn open_unchanged<F>(
     Ok(Vec::new())
 }
 
-/// Merges all of a table's segments among `all` if `finish`, otherwise small ones if there are
-/// many. Returns the number of merged rows.
-pub(crate) fn merge_table<R: Row>(dir: &Path, all: &[PathBuf], finish: bool) -> Result<u64, SegmentError> {
-    if finish { finish_table::<R>(dir, all) } else { compact::<R>(dir, all) }
-}
-
-/// Makes `<table>.parquet` from the table's segments among `all`, then removes them. Returns its
-/// number of rows.
-fn finish_table<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
-    let parts = segments_of_table(all, R::TABLE);
-    merge::<R>(&parts, &table_path(dir, R::TABLE))
-}
-
-/// Merges the table's segments among `all` into one if there are many. Returns the number of merged
-/// rows.
+/// Merges the table's segments among `all`: into `<table>.parquet` if `finish`, otherwise small ones
+/// into one if there are many. The merged ones are then removed. Returns the number of merged rows.
 ///
-/// A crash between the rename and the removals would leave rows twice, so the merged file's name
-/// says which parts it replaces; see [`not_replaced`].
-fn compact<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
-    let small: Vec<PathBuf> =
-        segments_of_table(all, R::TABLE).into_iter().filter(|p| span(p).is_some_and(|(a, b)| a == b)).collect();
-    if small.len() < COMPACT_AT {
-        return Ok(0);
+/// A crash between the rename and the removals would leave rows twice, so the name of a merged
+/// segment says which parts it replaces; see [`not_replaced`].
+pub(crate) fn merge_table<R: Row>(dir: &Path, all: &[PathBuf], finish: bool) -> Result<u64, SegmentError> {
+    let parts = segments_of_table(all, R::TABLE);
+    if finish {
+        return merge::<R>(&parts, &table_path(dir, R::TABLE));
     }
-    let (Some(first), Some(last)) = (small.first().and_then(|p| span(p)), small.last().and_then(|p| span(p))) else {
-        return Ok(0);
-    };
+    let small: Vec<PathBuf> = parts.into_iter().filter(|p| span(p).is_some_and(|(a, b)| a == b)).collect();
+    let ends = small.first().and_then(|p| span(p)).zip(small.last().and_then(|p| span(p)));
+    let Some((first, last)) = ends.filter(|_| small.len() >= COMPACT_AT) else { return Ok(0) };
     let name = format!("{}-{:08}+{:08}.parquet", R::TABLE, first.0, last.1);
     merge::<R>(&small, &dir.join(SEGMENTS).join(name))
 }

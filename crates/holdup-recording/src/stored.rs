@@ -8,7 +8,7 @@ use parquet::data_type::Int64Type;
 use parquet::errors::ParquetError;
 use parquet::file::reader::RowGroupReader;
 
-use crate::segment::{self, GroupSpan, SegmentError};
+use crate::segment::{self, GroupSpan, Groups, SegmentError};
 use crate::table::{Row, StoredColumn, time_column};
 
 /// A table in memory, and the columns that its file lacks.
@@ -90,7 +90,8 @@ pub(crate) fn read_table<R: Row>(dir: &Path, within: Option<&Range<i64>>) -> Res
 pub(crate) fn group_spans<R: Row>(dir: &Path) -> Result<Vec<GroupSpan>, SegmentError> {
     let mut spans = Vec::new();
     for (path, file) in segment::open_parts(dir, R::TABLE)? {
-        spans.extend(segment::group_spans::<R>(&path, file)?);
+        let groups = Groups::open::<R>(&path, file)?;
+        spans.extend((0..groups.len()).map(|i| groups.span::<R>(i)));
     }
     Ok(spans)
 }
@@ -121,7 +122,13 @@ pub(crate) fn read_groups<R: Row>(
     };
     let mut table = Table { rows: Vec::new(), missing: Vec::new(), present: !parts.is_empty() };
     for (path, file) in parts {
-        table.missing.extend(segment::each_group_of::<R>(&path, file, within, &mut read)?);
+        let groups = Groups::open::<R>(&path, file)?;
+        for i in 0..groups.len() {
+            if within.is_none_or(|within| groups.span::<R>(i).overlaps(within)) {
+                groups.read(i, &mut read)?;
+            }
+        }
+        table.missing.extend(groups.lacking::<R>());
     }
     table.missing.sort_unstable();
     table.missing.dedup();

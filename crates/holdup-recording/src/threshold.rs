@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_old_readers_would_misjudge_is_out_of_their_reach() {
+    fn old_readers_cannot_misjudge_new_thresholds() {
         let new = Threshold {
             text: "checkout/ rate > 50 for 30s".to_owned(),
             metric: "rate".to_owned(),

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_make_the_load_has_none() {
+    fn watchers_without_load_have_no_requests() {
         let (all, _) = recording();
         assert!(all.manifest.load.is_some() && !all.tables.requests.rows.is_empty());
         let everything = seen(Watcher::Everything);

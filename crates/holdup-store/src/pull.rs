@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_nobody_reads_are_empty() {
+    fn unread_columns_are_empty() {
         let mut answer = 7_u64.to_le_bytes().to_vec();
         let row = Setting { name: "a".to_owned(), value: "b".to_owned(), ..Setting::default() };
         let mut columns = Setting::COLUMNS.iter();

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_wrote_makes_no_table_no_link_and_no_page() {
+    fn foreign_text_does_not_become_markup() {
         let hostile = "a|b\n[x](http://h) <img> *b* `c`";
         let column = |verdict| Column {
             name: hostile.to_owned(),

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_there_is_replaced_line_by_line() {
+    fn drawn_lines_are_replaced_line_by_line() {
         assert_eq!(replacement("", "a\nb", 80), "\ra\x1b[K\r\nb\x1b[J");
         assert_eq!(replacement("a\nb\nc", "d", 80), "\r\x1b[2Ad\x1b[J");
         assert_eq!(replacement("a\nb", "", 80), "\r\x1b[1A\x1b[J");

@@ -450,7 +450,7 @@ mod tests {
 
     /// An hour of them takes gigabytes as rows.
     #[test]
-    fn what_was_recorded_is_judged_without_rows_of_samples() {
+    fn a_recording_is_judged_without_rows_of_samples() {
         let dir = tempfile::tempdir().unwrap();
         let session = Session {
             name: "watch",

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_on_what() {
+    fn stacked_devices_name_the_devices_below() {
         let dir = tempfile::tempdir().unwrap();
         for (path, text) in [
             ("loop3/size", "2048\n"),

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address() {
+    fn invalid_addresses_are_refused_with_a_hint() {
         for (text, hint) in [
             ("", "not running in a pod"),
             ("https://h:6443", "namespace=NAME is missing"),

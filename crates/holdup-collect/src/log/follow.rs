@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_far_behind_is_passed_over() {
+    fn a_log_that_grew_too_far_is_skipped_to_its_end() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.log");
         let mut follow = Follow::new(path.clone());

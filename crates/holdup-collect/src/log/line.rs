@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_rows_says_why() {
+    fn a_line_without_rows_gives_the_reason() {
         for (line, why) in [
             ("", Unread::NoFields),
             ("started", Unread::NoFields),

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_does_itself_is_an_event() {
+    fn index_builds_and_checkpoints_become_events() {
         let (mut look, mut batch) = (Look::default(), Batch::default());
         look.message(1, Message::IndexScanned(2_500_000_000));
         for is_over in [false, true] {

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_since_the_first_look_becomes_rows() {
+    fn profiler_entries_after_the_first_look_become_rows() {
         let (mut newest, mut batch) = (None, Batch::default());
         take(&[entry(500, "web")], &mut newest, "mongodb://x", &mut batch);
         assert_eq!((newest, batch.statements.len()), (Some(500), 0), "it was there before");

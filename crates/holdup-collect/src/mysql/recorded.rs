@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_execution_is_taken_once_by_whoever_comes_first() {
+    fn only_the_first_reader_takes_an_execution() {
         let recorded = RecordedExecutions::default();
         let other = recorded.clone();
         assert!(recorded.mark(1, 7, 100));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn remembered_executions_are_bounded() {
         let recorded = RecordedExecutions::default();
         for event in 0..REMEMBERED_MAX as i64 + 10 {
             assert!(recorded.mark(1, event, 0));

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_is_explained_as_it_is() {
+    fn reading_statements_are_explained_unchanged() {
         for sql in [
             "SELECT a FROM t WHERE b = 'x;y' AND c IN (1, 2)",
             "WITH x AS (SELECT count(*) FROM t) SELECT max(a) FROM x JOIN u USING (id) WHERE a = $1 AND b = $2",

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_right_stops_asking() {
+    fn an_account_without_the_right_stops_asking() {
         let (mut pace, now) = (Pace::default(), Instant::now());
         for number in 0..DENIALS {
             assert!(pace.urgency("new", now).is_some());

@@ -105,7 +105,7 @@ mod tests {
       "Settings": {"work_mem": "4711kB"}}]"#;
 
     #[test]
-    fn what_is_deep_can_be_read_again() {
+    fn deep_plans_are_cut_to_a_readable_depth() {
         let mut text = "{\"Node Type\": \"Limit\"}".to_owned();
         for _ in 0..62 {
             text = format!("{{\"Node Type\": \"Limit\", \"Plans\": [{text}]}}");

@@ -240,7 +240,7 @@ Limit  (cost=0.15..8.17 rows=1 width=4) (actual time=0.010..0.020 rows=1 loops=1
 Settings: work_mem = '4711kB'";
 
     #[test]
-    fn what_is_quoted_makes_no_node() {
+    fn quoted_text_does_not_make_a_node() {
         let (sql, plan) = split(PLAN).unwrap();
         assert!(sql.ends_with("FROM t;\n") && sql.contains("canary"));
         let tree = tree(plan).unwrap();

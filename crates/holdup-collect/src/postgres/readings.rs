@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_often_asks_no_catalog_without_an_index() {
+    fn frequent_reads_avoid_whole_catalogs() {
         for reading in READINGS.iter().filter(|reading| reading.cadence == Cadence::Sample) {
             for catalog in ["FROM pg_class", "FROM pg_index", "FROM pg_attribute", "pg_stat_all", "pg_locks", "pg_ls_"]
             {

@@ -114,7 +114,7 @@ mod tests {
 
     /// As in a pod's description that says nothing.
     #[test]
-    fn what_is_not_said_is_as_kubernetes_has_it() {
+    fn defaults_are_those_of_kubernetes() {
         let address = Address::parse("tcp://[::1]:80").unwrap_or_else(|why| panic!("{why}"));
         assert_eq!((address.every, address.timeout), (Duration::from_secs(10), Duration::from_secs(1)));
         assert_eq!((address.failures, address.delay), (3, Duration::ZERO));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_probe() {
+    fn invalid_probes_are_refused_with_a_hint() {
         for (text, hint) in [
             ("", "e.g. probe:http://"),
             ("127.0.0.1:80/health", "e.g. probe:http://"),

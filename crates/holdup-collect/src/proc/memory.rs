@@ -122,7 +122,7 @@ mod tests {
 
     /// A FIFO without a writer is memory that does not answer.
     #[test]
-    fn who_does_not_answer_holds_nobody_up() {
+    fn a_path_argument_that_hangs_does_not_delay_the_sample() {
         let dir = tempfile::tempdir().unwrap();
         let (fifo, file) = (dir.path().join("fifo"), dir.path().join("mem"));
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_mount_covers_is_not_visible() {
+    fn mounts_under_a_later_mount_are_left_out() {
         let text = "\
 27 1 254:0 / / rw - ext4 /dev/vda rw
 30 27 8:0 / /mnt rw - ext4 /dev/sda rw

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_readable_of_most_is_not_lacking() {
+    fn a_file_readable_in_most_processes_is_not_reported_missing() {
         let dir = tempfile::tempdir().unwrap();
         let folders: Vec<String> = (1..=4).map(|pid| pid.to_string()).collect();
         for folder in &folders {

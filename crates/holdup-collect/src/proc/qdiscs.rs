@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_an_error_or_less_and_never_a_panic() {
+    fn a_message_cut_off_anywhere_never_panics() {
         let whole = message(b"tbf\0", ROOT);
         for end in 1..whole.len() {
             assert!(part(&whole[..end], &mut |_, message| qdisc(message).map(|_| ())).is_err(), "cut at {end}");

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_read_is_left_out_of_the_rest() {
+    fn unreadable_parts_of_a_place_are_left_out() {
         let (_dir, found) = thread(libc::SYS_futex, "0x0 0x0", b"");
         let wchan = Some("do_unlinkat".to_owned());
         let syscall = Some(libc::SYS_futex);

@@ -254,7 +254,7 @@ mod tests {
 
     /// Both ends of one connection, with what TCP knows of them.
     #[test]
-    fn what_tcp_knows() {
+    fn the_kernel_reports_figures_of_a_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();

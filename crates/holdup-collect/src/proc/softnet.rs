@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_row_is_an_error() {
+    fn malformed_rows_are_errors() {
         for bad in ["", "\n", "0001 0002\n", "0001 0002 zz\n", "0001 0002 +003\n", "0001 0002 123456789\n"] {
             assert!(softnet(bad).is_err(), "{bad:?}");
         }

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_children_used() {
+    fn resources_of_ended_children_are_read() {
         let used = Collected { minor_faults: 5, major_faults: 6, user_ticks: 7, system_ticks: 8 };
         assert_eq!(Collected::parse(LINE).unwrap(), used);
         assert!(Collected::parse("71 (a) S 1 71 71 0 -1 4194304 104 5 17 6 250 30 7").is_err());

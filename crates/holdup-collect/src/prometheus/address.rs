@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address() {
+    fn invalid_addresses_are_refused() {
         for bad in [
             "",
             "127.0.0.1:9090",

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_average_of_an_instance_is_left_as_it_is() {
+    fn other_cloudwatch_series_keep_their_names() {
         let mut known = CloudWatch::default();
         for line in [
             "aws_rds_read_throughput_maximum{dbinstance_identifier=\"db1\"} 1\n",

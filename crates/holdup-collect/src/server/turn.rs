@@ -202,7 +202,7 @@ mod tests {
 
     /// A server that greets is a segment ahead for ever; what was certain once says so.
     #[test]
-    fn what_was_certain_tells_of_ties() {
+    fn an_earlier_certain_turn_decides_ties() {
         let mut lead = Lead::Unknown;
         assert_eq!(last(&info([90, 40, 40], [5, 6, 0]), Side::Asks, &mut lead), LastData::Received);
         assert_eq!(lead, Lead::Seen(-1));

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_format_is_none() {
+    fn invalid_formats_are_refused() {
         assert_eq!(Format::parse("name: x\n"), None);
         assert_eq!(Format::parse("ID: many\n"), None);
     }

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobodys_network_is_an_error_and_ours_is_here() {
+    fn a_missing_process_has_no_network_to_enter() {
         assert_eq!(inside(Some(u32::MAX), || Ok(1)).map_err(|e| e.kind()), Err(io::ErrorKind::NotFound));
         assert_eq!(inside(None, || Ok(2)).ok(), Some(2));
     }

@@ -206,7 +206,7 @@ fn come_and_gone(source: &mut dyn Collector, port: u16, idle: &Batch, processes:
 }
 
 #[test]
-fn what_is_no_port() {
+fn invalid_ports_are_refused() {
     for bad in ["server:", "server:0", "server:http", "server:80?pid=x"] {
         let made = holdup_collect::watch::collector(bad, &holdup_collect::watch::Options::default());
         assert!(made.err().is_some_and(|error| error.to_string().contains("port")), "{bad}");

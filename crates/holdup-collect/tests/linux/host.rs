@@ -162,7 +162,7 @@ fn rubbish_is_a_gap() {
 }
 
 #[test]
-fn what_the_kernel_lacks_is_said_once_and_is_no_gap() {
+fn a_missing_kernel_feature_is_reported_once_without_gaps() {
     let (dir, proc) = small_tree();
     std::fs::remove_dir_all(dir.path().join("proc/pressure")).unwrap();
     let mut host = Host::new(proc);
@@ -208,7 +208,7 @@ fn rows_without_a_number_are_those_of_the_online_cpus() {
 }
 
 #[test]
-fn what_may_not_be_read_of_others_is_said() {
+fn unreadable_processes_are_in_the_coverage() {
     let (dir, proc) = small_tree();
     assert_eq!(Host::new(proc.clone()).probe().unwrap().len(), 1);
     for pid in ["1", "71"] {

@@ -218,7 +218,7 @@ fn pods_are_followed_over_tls_by_the_service_account() {
 }
 
 #[test]
-fn what_is_not_allowed_is_said_with_what_would_allow_it() {
+fn a_denied_request_names_the_missing_right() {
     let api = Api::start();
     api.change(|cluster| cluster.forbidden = "pods");
     let denied = api.watch("").probe().unwrap_err();
@@ -294,7 +294,7 @@ fn a_probe_over_tls_checks_no_certificate() {
 
 /// An API that hangs holds up neither samples nor the end.
 #[test]
-fn nobody_waits_for_an_api_that_hangs() {
+fn a_hanging_api_does_not_delay_samples() {
     let api = Api::start();
     let mut kubernetes = api.watch("");
     let mut batch = Batch::default();

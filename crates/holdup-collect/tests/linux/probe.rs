@@ -170,7 +170,7 @@ fn failures_are_counted_until_it_answers_again() {
 
 /// A probe that is under way holds up neither the samples nor the end.
 #[test]
-fn nobody_waits_for_a_slow_probe() {
+fn a_slow_probe_does_not_delay_the_recording() {
     let begun = Instant::now();
     let came = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&came);

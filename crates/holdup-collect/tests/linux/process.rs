@@ -82,7 +82,7 @@ fn another_process_under_the_same_number_is_gone_and_so_is_a_zombie() {
 }
 
 #[test]
-fn what_is_not_permitted_or_off_is_in_the_coverage() {
+fn denied_and_disabled_figures_are_in_the_coverage() {
     let (dir, proc) = small_tree();
     std::fs::remove_file(dir.path().join("proc/71/io")).unwrap();
     std::fs::remove_file(dir.path().join("proc/71/task/71/syscall")).unwrap();

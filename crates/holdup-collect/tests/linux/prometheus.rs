@@ -70,7 +70,7 @@ fn a_password_is_sent_and_shown_nowhere() {
 }
 
 #[test]
-fn what_can_not_be_used_says_why() {
+fn an_unusable_endpoint_gives_the_reason() {
     let closed = holdup_testing::free_port();
     let html = server(|_| ok("text/html", "<html>\n</html>\n"));
     let empty = server(|_| ok("text/plain", ""));

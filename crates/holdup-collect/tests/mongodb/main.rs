@@ -38,7 +38,7 @@ fn fill(server: &Server) {
 }
 
 #[test]
-fn what_ferretdb_shows_and_what_it_lacks() {
+fn the_coverage_names_the_parts_that_ferretdb_lacks() {
     let Some(server) = Server::start() else { return };
     fill(&server);
     let mut source = watch(&server.address("holdup"));

@@ -13,7 +13,7 @@ const OTHER: &str = "0123456789abcdef0123456789abcdef";
 const NOWHERE: &str = "ffffffffffffffffffffffffffffffff";
 
 #[test]
-fn what_a_real_mariadb_shows_in_depth() {
+fn a_real_mariadb_is_read_with_everything_on() {
     let settings = [
         "--performance-schema=ON",
         "--performance-schema-consumer-events-statements-current=ON",

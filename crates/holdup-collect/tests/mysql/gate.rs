@@ -94,13 +94,13 @@ const HISTORY: &[&str] = &[
 ];
 
 #[test]
-fn nobodys_statement_runs_as_holdup_on_mariadb() {
+fn no_users_function_runs_as_holdup_on_mariadb() {
     let Some(server) = mariadb(&[&["--performance-schema=ON"], HISTORY].concat()) else { return };
     nobodys_statement_runs(&server);
 }
 
 #[test]
-fn nobodys_statement_runs_as_holdup_on_mysql_5_6() {
+fn no_users_function_runs_as_holdup_on_mysql_5_6() {
     let Some(server) = mysql_5_6(HISTORY) else { return };
     nobodys_statement_runs(&server);
 }

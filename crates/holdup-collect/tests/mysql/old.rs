@@ -30,7 +30,7 @@ fn server() -> Option<Server> {
 }
 
 #[test]
-fn what_mysql_5_6_shows() {
+fn a_real_mysql_5_6_is_read() {
     let Some(server) = server() else { return };
 
     let board = SlowRequests::new(Duration::from_millis(500));

@@ -19,7 +19,7 @@ fn comment(trace: &str) -> String {
 }
 
 #[test]
-fn what_the_slow_log_of_a_real_mariadb_gives() {
+fn the_slow_log_of_a_real_mariadb_gives_executions() {
     let Some(server) = mariadb(&["--performance-schema=OFF", "--slow-query-log-file=slow.log"]) else { return };
     let log = server.file("data/slow.log");
 

@@ -14,17 +14,17 @@ use crate::{Server, Which};
 use crate::{until, watch};
 
 #[test]
-fn what_13_shows() {
+fn postgresql_13_is_read_in_depth() {
     depth(Which::Fetched(13));
 }
 
 #[test]
-fn what_the_systems_shows() {
+fn the_systems_postgresql_is_read_in_depth() {
     depth(Which::System);
 }
 
 #[test]
-fn what_18_shows() {
+fn postgresql_18_is_read_in_depth() {
     depth(Which::Fetched(18));
 }
 

@@ -132,17 +132,17 @@ fn nobodys_statement_runs(which: Which) {
 }
 
 #[test]
-fn nobodys_statement_runs_as_holdup_on_13() {
+fn no_users_function_runs_as_holdup_on_13() {
     nobodys_statement_runs(Which::Fetched(13));
 }
 
 #[test]
-fn nobodys_statement_runs_as_holdup_on_the_systems() {
+fn no_users_function_runs_as_holdup_on_the_systems_version() {
     nobodys_statement_runs(Which::System);
 }
 
 #[test]
-fn nobodys_statement_runs_as_holdup_on_18() {
+fn no_users_function_runs_as_holdup_on_18() {
     nobodys_statement_runs(Which::Fetched(18));
 }
 

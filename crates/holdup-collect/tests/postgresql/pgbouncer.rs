@@ -139,7 +139,7 @@ fn waits(mode: &str, sessions: usize, statements: usize) {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn a_missing_right_is_named() {
     let Some(server) = Server::of(Which::System, &[]) else { return };
     let Some(pool) = Pool::start(&server, "session") else { return };
     let refused = |address: &str| watch(address).probe().expect_err("no source").to_string();

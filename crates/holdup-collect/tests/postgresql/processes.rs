@@ -22,7 +22,7 @@ fn until(processes: &mut Processes, what: &str, shows: impl Fn(&Look) -> bool) -
 }
 
 #[test]
-fn who_waits_for_whom_is_listed() {
+fn blocked_sessions_name_the_session_that_blocks_them() {
     let Some(server) = Server::of(Which::System, &[]) else { return };
     server.run("CREATE USER watcher; CREATE TABLE item (id int PRIMARY KEY); INSERT INTO item VALUES (1);");
     let address = server.address("watcher", "");

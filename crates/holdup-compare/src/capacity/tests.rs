@@ -130,7 +130,7 @@ fn where_something_else_binds_it_is_said() {
 }
 
 #[test]
-fn what_was_used_up_and_what_is_open_is_read_from_the_recording() {
+fn cpu_and_connections_are_read_from_the_recording() {
     let at_port = [("peer_port", "5432"), ("peer", "127.0.0.1")];
     let made = SyntheticRecording::new(10)
         .setting("cgroup:/app", "cgroup.cpu_quota_us_per_period_us", "40000 100000")

@@ -239,7 +239,7 @@ fn settings_that_differ_are_named_but_not_those_that_move_by_themselves() {
 }
 
 #[test]
-fn what_a_cgroup_used_is_that_of_the_innermost() {
+fn the_innermost_cgroup_gives_the_cpu_time() {
     let used = |cpu: f64| {
         SyntheticRecording::new(20)
             .requests(50, 20)

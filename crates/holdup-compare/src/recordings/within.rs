@@ -164,7 +164,7 @@ mod tests {
 
     /// Steps of which each is slower than the one before, in every run alike.
     #[test]
-    fn what_the_schedule_does_is_no_luck() {
+    fn changes_by_schedule_do_not_widen_the_interval() {
         let mut random = Random::new(9);
         let rows: Vec<Timed> = (0..5_000).map(|i| (i, 2.0 + (i / 1_000) as f64 + random.uniform(), 1)).collect();
         let all = Distribution::from_counts(rows.iter().map(|(_, v, n)| (*v, *n)));

@@ -63,7 +63,7 @@ fn two_replays_of_one_server_show_nothing() {
 }
 
 #[test]
-fn what_runs_in_loops_is_known_by_its_requests_and_the_load_is_told() {
+fn statements_in_loops_are_found_by_their_requests() {
     let mut mix = upgrade(3);
     mix.slower = vec![(5, 1.8), (300, 1.8)];
     let report = compared(&mix, Some(0.1));
@@ -103,7 +103,7 @@ fn other_answers_come_first_and_fast_failures_are_no_gain() {
 }
 
 #[test]
-fn what_can_not_be_compared_says_why() {
+fn incomparable_replays_give_the_reason() {
     let mix = Mix { digests: 3, calls: 10, rounds: 1, slower: Vec::new(), all: 1.0, loops: Vec::new(), seed: 1 };
     let (old, new) = (mix.recordings(false), mix.recordings(true));
     let why = |new: &[Recording]| compare(("a", &old), ("b", new), &CompareOptions::default()).unwrap_err();

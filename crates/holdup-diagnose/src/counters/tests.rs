@@ -66,7 +66,7 @@ fn watched(hog: f64) -> SyntheticRecording {
 }
 
 #[test]
-fn somebody_who_takes_the_cpus_is_named_without_response_times() {
+fn a_cpu_neighbour_is_named_without_response_times() {
     let diagnosis = watched(1.15).diagnose();
     assert_eq!(diagnosis.verdict, Answer::Found, "{}", diagnosis.headline);
     assert_eq!(diagnosis.culprit, Some(Cause::CpuSaturated), "{}", diagnosis.headline);

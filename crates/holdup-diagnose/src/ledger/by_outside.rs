@@ -106,7 +106,7 @@ mod tests {
     use crate::testing::{Judged as _, SyntheticRecording};
 
     #[test]
-    fn what_stands_where_is_what_time_went_to() {
+    fn connections_by_place_split_the_response_time() {
         // 50 a second of 400 ms: 20 with the service at any moment.
         let server = "server:8080";
         let peer = |port: &'static str| [("peer_port", port), ("peer", "10.0.0.5")];
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_awaited_of_a_database_is_what_its_sessions_are_at() {
+    fn awaited_database_time_is_split_by_session_states() {
         // Of 20 with the service nine await the database, where two run and five are at the disk.
         let server = "server:8080";
         let made = SyntheticRecording::new(12)
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_to_a_queue_that_drops_is_in_front_of_it() {
+    fn requests_dropped_by_a_full_queue_count_in_front_of_it() {
         // Of 20 with the service ten are in the queue and four in hand.
         let server = "server:8080";
         let made = SyntheticRecording::new(12)

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn who_logs_in_with_the_episode_runs_statements_of_their_own() {
+    fn users_that_log_in_with_the_episode_own_their_statements() {
         made("report").with(|case| {
             let others = OtherUsers::for_case(case).unwrap();
             assert!(!others.is_empty());

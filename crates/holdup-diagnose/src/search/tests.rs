@@ -98,7 +98,7 @@ fn an_answer_in_sentences() {
 }
 
 #[test]
-fn what_varies_does_not_recover_or_misses_its_objective_is_said() {
+fn variance_hysteresis_and_missed_objectives_are_reported() {
     let (mut finding, steps) = found();
     finding.knee_of_capacity_ratio = Some(0.6);
     finding.hysteresis =

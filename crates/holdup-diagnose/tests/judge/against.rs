@@ -84,7 +84,7 @@ fn healthy_against_healthy_is_healthy() {
 }
 
 #[test]
-fn what_has_nothing_to_do_with_it_is_refused() {
+fn an_unrelated_recording_is_refused() {
     let faulty = fixture("hidden-queue-faulty");
     let refused = |healthy: &Recording| diagnose_against(&faulty, None, healthy).unwrap_err();
     assert_eq!(refused(&faulty), Incomparable::Same);

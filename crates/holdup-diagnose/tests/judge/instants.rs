@@ -300,7 +300,7 @@ fn a_command_is_one_for_the_machine_that_was_seen() {
 }
 
 #[test]
-fn what_was_read_for_each_fault_decides_and_is_not_asked_for_again() {
+fn pages_read_for_each_fault_decide_without_a_further_question() {
     let judged_by = |faults: f64| {
         let full = host(0.0, 0.7).disk("vda", (234.0, 15_000.0, 180.0), (45.0, 11_000.0, 36.0));
         let made = full.setting("host", "block.vda.read_ahead_kb", "128").counter(
@@ -333,7 +333,7 @@ fn documents(examined: f64, asked: f64) -> SyntheticRecording {
 }
 
 #[test]
-fn what_a_storage_engine_asked_for_decides_beside_a_full_disk() {
+fn bytes_requested_by_a_storage_engine_decide_beside_a_full_disk() {
     let is_cleared =
         |made: &SyntheticRecording| made.diagnose().cleared.iter().any(|c| c.cause.slug() == "missing_index");
     let readahead = documents(1.0, 900_000.0);

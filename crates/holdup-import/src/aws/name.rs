@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_goes_by_its_name_in_any_writing() {
+    fn known_names_match_in_any_writing() {
         for (theirs, ..) in KNOWN {
             assert_eq!(known(theirs), Some(theirs));
         }

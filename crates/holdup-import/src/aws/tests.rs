@@ -300,14 +300,14 @@ fn bombs_do_not_go_off() {
 }
 
 #[test]
-fn figures_of_nobody_are_those_of_one_unnamed_instance() {
+fn figures_without_an_instance_belong_to_one_unnamed() {
     let figures = read(&[("d", &DATA.replace("orders-db ", ""))]).unwrap();
     assert!(figures.series.iter().all(|series| series.labels["db_instance"] == "unnamed"), "{:?}", names(&figures));
     assert!(figures.notes[0].contains("instance of 3 series") && figures.notes[0].contains("--db-instance NAME"));
 }
 
 #[test]
-fn what_is_not_known_goes_by_the_rule_and_is_said() {
+fn unknown_metrics_are_named_by_rule_with_a_note() {
     let text = r#"{"MetricDataResults": [{"Id": "e1", "Label": "Total work done", "Timestamps": [1795341600], "Values": [1], "StatusCode": "Complete"}]}"#;
     let figures = read(&[("f", text)]).unwrap();
     assert_eq!(figures.series[0].metric, "aws_total_work_done");

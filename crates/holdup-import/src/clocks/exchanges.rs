@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_lost_or_without_a_number_proves_nothing() {
+    fn ambiguous_segments_do_not_bound_the_offset() {
         let (near, far) = both_ends();
         let changed = |change: fn(&mut Exchange)| {
             let mut far = far.clone();

@@ -87,7 +87,7 @@ fn azures_percentages_tell_the_limit() {
 }
 
 #[test]
-fn what_is_no_figure_is_said() {
+fn unusable_figures_give_the_reason() {
     let why = |text: &str| read(text.as_bytes(), "x.json").unwrap_err().to_string();
     assert!(why("{").contains("--output json"));
     assert!(why(r#"{"value": [], "localizedValue": 1, "timeseries": 1}"#).contains("no points"));

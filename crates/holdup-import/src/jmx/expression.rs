@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_noted_and_sent_as_jmeter_would() {
+    fn unknown_expressions_are_kept_with_a_note() {
         assert_eq!(translated("${nobody}"), ("${nobody}".to_owned(), 1));
         assert_eq!(translated("${__groovy(vars.get(\"x\"))}"), ("${groovy}".to_owned(), 1));
     }

@@ -93,7 +93,7 @@ fn where_more_carries_less_is_said() {
 }
 
 #[test]
-fn what_is_not_on_the_law_is_said() {
+fn points_off_the_law_are_reported() {
     let met = count(|seed| {
         let law = scaling(&series(&[1.0, 2.0, 4.0, 8.0], 0.1, 0.0, 0.02, seed)).unwrap().law.unwrap();
         law.is_met == Some(true)
@@ -153,7 +153,7 @@ fn quotas_of_less_than_one_are_units_of_the_smallest() {
 }
 
 #[test]
-fn what_is_not_known_is_not_called_linear() {
+fn wide_intervals_are_not_called_linear() {
     let wide = |value: f64, carried: f64| CapacityPoint {
         value,
         carried: Estimate { value: carried, low: 0.6 * carried, high: 1.5 * carried },

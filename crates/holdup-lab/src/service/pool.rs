@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_leaves_the_queue() {
+    fn a_request_that_gives_up_leaves_the_queue() {
         let pool = Pool::new(vec![1]);
         let held = pool.checkout(None).expect("idle");
         let begun = Instant::now();

@@ -197,7 +197,7 @@ fn rows_come_by_bound_id_and_connections_live_on() {
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn invalid_requests_are_refused() {
     let server = start(&["--database", "none"]);
     for (sent, status) in [
         ("nonsense\r\n\r\n".to_owned(), 400),

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_up_is_no_answer() {
+    fn requests_given_up_do_not_count_as_answers() {
         let answered = summary(&times(1..=100), 100, 1);
         assert_eq!(answered.count, 100);
         assert!((answered.mean_ns / 50.5e6 - 1.0).abs() < 1e-3, "{answered:?}");

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_left_out_and_what_is_kept_is_bounded() {
+    fn invalid_timings_are_left_out_and_the_rest_is_bounded() {
         for said in ["", ",,;;", "db", "db;dur=", "db;dur=-1", "db;dur=NaN", "db;dur=inf", "db;dur=1e99", "d b;dur=1"] {
             assert_eq!(read(said), [], "{said}");
         }

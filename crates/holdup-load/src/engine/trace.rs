@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_none() {
+    fn invalid_ids_are_left_out() {
         for text in ["", "00", "00-abc-1-01", "00-+0000000000000000000000000000001-1-01", PLACE] {
             assert_eq!(TraceSource::from_header(text), TraceSource::Given(0), "{text}");
         }

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_filled_into_a_secret_is_one() {
+    fn values_filled_into_a_secret_are_masked() {
         let text = "vars: {handle: canary, page: 2}\nsecrets: [TOKEN]\ndefine: {get_token: [get: /x]}\nheaders:\n  Authorization: >-\n    Digest a=\"${handle}\",\n    b=canary\n";
         let kept = mask(text);
         assert_eq!(

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_not_stand_in_a_path_is_encoded() {
+    fn characters_invalid_in_a_path_are_encoded() {
         let mut out = String::new();
         put_path("/a b?x=\r\nHost: é%20&y=1".as_bytes(), &mut out);
         assert_eq!(out, "/a%20b?x=%0D%0AHost:%20%C3%A9%20&y=1");

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_a_number() {
+    fn only_json_numbers_are_numbers() {
         for text in ["0", "-1", "12.50", "1e3", "2E-2", "12345678901234567891", "007"] {
             assert!(Number::parse(text.as_bytes()).is_some(), "{text}");
         }

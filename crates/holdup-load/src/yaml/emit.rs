@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_the_same() {
+    fn written_yaml_reads_the_same() {
         let text = "a: 1\nb: '1'\nc: [x y, {d: 'q\"u: #', e: ~, f: []}, [g, -1]]\n\"h:i\": |\n  two\n  lines\nj: {}\n";
         let once = Node::parse(text, "s.yaml").unwrap().to_yaml();
         assert_eq!(

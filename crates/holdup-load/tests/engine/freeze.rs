@@ -50,7 +50,7 @@ fn freeze() -> Frozen {
 /// stays beside it.
 #[test]
 #[holdup_witness::judged]
-fn what_is_due_while_the_service_stands_waits_for_what_is_left() {
+fn requests_due_in_a_stall_wait_for_its_rest() {
     for _ in 0..TRIES {
         let frozen = freeze();
         let operation = frozen.played.operation();

@@ -119,7 +119,7 @@ fn http1_refused_by_a_server_that_only_speaks_http2() {
 }
 
 #[test]
-fn what_is_said_of_names_and_ports() {
+fn errors_of_names_and_ports_give_the_reason() {
     let said = refusal("http://holdup.invalid", "");
     assert!(said.contains("does not resolve") && said.contains("--keep-going"), "{said}");
     let port = closed_port();

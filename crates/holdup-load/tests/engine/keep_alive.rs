@@ -42,7 +42,7 @@ fn closes_after(n: u32) -> (u16, Arc<AtomicU32>) {
 const LOAD: &str = "rate: 400, duration: 250ms, connections: 4";
 
 #[test]
-fn what_changes_nothing_is_sent_once_more() {
+fn idempotent_requests_are_sent_again() {
     for operation in [GET, "{head: /}"] {
         let (port, seen) = closes_after(3);
         let port = if operation == GET { port } else { head_server(&seen) };
@@ -71,7 +71,7 @@ fn head_server(seen: &Arc<AtomicU32>) -> u16 {
 }
 
 #[test]
-fn what_may_change_something_is_not() {
+fn other_requests_are_not_sent_again() {
     let (port, seen) = closes_after(3);
     let played = run(&format!("http://127.0.0.1:{port}"), LOAD, POST, "");
     let counts = played.outcomes();

@@ -55,7 +55,7 @@ fn a_stall_counts_from_the_intended_start() {
 }
 
 #[test]
-fn what_finds_no_connection_enters_at_its_age() {
+fn requests_without_a_connection_count_at_their_age() {
     let port = server(|s| answer(s, OK, || thread::sleep(Duration::from_millis(200))));
     let (summary, rows) = load(port, "rate: 50, duration: 1s, connections: 1, timeout: 1s", None);
     let counts = outcomes(&rows);

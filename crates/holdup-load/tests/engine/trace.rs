@@ -106,7 +106,7 @@ fn a_redirect_keeps_the_trace_and_is_another_span() {
 }
 
 #[test]
-fn what_a_scenario_sets_itself_wins_and_none_is_sent_if_none_is_wanted() {
+fn the_scenarios_own_trace_id_wins() {
     const OWN: &str = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-00";
     let load = "load: {rate: 50, duration: 100ms, timeout: 30s}";
     for (more, sent, row) in [
@@ -154,7 +154,7 @@ fn http2_has_it_in_its_frames() {
 }
 
 #[test]
-fn what_the_server_says_of_its_time_is_recorded() {
+fn server_timing_is_recorded() {
     let (target, _) = logged(|asked| {
         let timing = match asked.path.as_str() {
             "/some" => "Server-Timing: db;dur=1.5, pool;dur=2\r\nServer-Timing: db;dur=1, total;dur=9, x;dur=1\r\n",

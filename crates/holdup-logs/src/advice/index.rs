@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_equals_something_comes_first_then_a_range_or_the_order() {
+    fn equality_columns_come_before_a_range_or_the_order() {
         let orders = table("orders", &["id", "customer", "state", "at"], &[("orders_pkey", &["id"])], 1e6);
         let one = std::slice::from_ref(&orders);
         assert_eq!(proposed("SELECT * FROM orders WHERE at > ? AND customer = ?", one), ["orders(customer,at)"]);

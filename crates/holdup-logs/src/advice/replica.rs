@@ -70,7 +70,7 @@ mod tests {
     use holdup_sql::Dialect;
 
     #[test]
-    fn who_only_reads_could_move_and_how_stale_it_may_be_is_told_by_writes() {
+    fn reads_could_move_and_writes_bound_their_staleness() {
         let read = |sql| Touches::parse(sql, Dialect::MySql).unwrap();
         let [orders, prices, write] =
             ["SELECT * FROM shop.orders", "SELECT * FROM prices WHERE id = ?", "UPDATE orders SET a = ?"].map(read);

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_locks_or_acts_stays_where_it_is() {
+    fn statements_that_write_or_lock_stay_on_the_primary() {
         for (sql, stays, writes) in [
             ("UPDATE orders SET state = ? WHERE id = ?", Some("it writes"), vec!["orders"]),
             ("DELETE FROM items WHERE order_id = ?", Some("it writes"), vec!["items"]),

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_log_holds_is_no_markup() {
+    fn text_of_a_log_does_not_become_markup() {
         assert_eq!(escaped_html("a<b>&\"'\n\u{1b}"), "a&lt;b&gt;&amp;&quot;&#39;");
         assert_eq!(
             escaped_markdown("a|b `c` <d> *e* [f](g) _h_"),

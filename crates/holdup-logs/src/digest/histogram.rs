@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_out_is_within_half_a_percent() {
+    fn percentiles_are_within_half_a_percent() {
         let mut state = 3_u64;
         for _ in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_unpacked_by_what_it_holds() {
+    fn packed_files_are_recognised_by_their_content() {
         let text: Vec<u8> =
             (0..400_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_string().into_bytes()).collect();
         for (program, packing) in

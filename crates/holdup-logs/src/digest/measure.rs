@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_did_not_keep_is_not_made_up() {
+    fn figures_that_a_server_did_not_keep_stay_empty() {
         let mut measure = Measure::default();
         measure.add_lump(&ServerSums { count: 4, sum: 40, bounds: Some((5, 20)), squares: None });
         assert_eq!((measure.count, measure.sum, measure.bounds()), (4, 40, Some((5, 20))));

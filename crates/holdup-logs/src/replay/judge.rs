@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_reads_is_known() {
+    fn reading_statements_are_recognised() {
         for (sql, expected) in [
             ("SELECT a FROM t WHERE b = 'INSERT; DROP' /* UPDATE */ -- DELETE", Judgement::Reads),
             ("(SELECT 1) UNION ALL (SELECT 2)", Judgement::Reads),

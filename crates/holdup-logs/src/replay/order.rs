@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_long_comes_before_what_began_after_it() {
+    fn statements_are_ordered_by_start_not_by_end() {
         let log = vec![record(1, 1_000_100, 50), record(2, 1_000_300, 10), record(3, 1_000_400, 390)];
         let (found, corrections) = begins(log.clone(), usize::MAX);
         assert_eq!(

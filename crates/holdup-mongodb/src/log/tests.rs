@@ -78,7 +78,7 @@ fn writes_cursors_and_failures() {
 }
 
 #[test]
-fn what_a_server_does_itself() {
+fn the_servers_own_work_is_read() {
     let json = |component: &str, words: &str, attr: &str| {
         let line = format!(
             r#"{{"t":{{"$date":"2026-11-26T10:00:00.000+00:00"}},"s":"I","c":"{component}","id":1,"ctx":"conn2","msg":"{words}","attr":{attr}}}"#

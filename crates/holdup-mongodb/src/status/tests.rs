@@ -116,7 +116,7 @@ fn one_name_for_what_moved_between_versions() {
 }
 
 #[test]
-fn what_another_server_lacks_is_named_where_its_version_has_it() {
+fn missing_sections_are_named_by_version() {
     let bytes = Writer::new().text("version", "7.0.42").document("metrics", Writer::new().long("x", 1)).finish();
     let document = Document::read(&bytes).unwrap().value().unwrap();
     let missing = missing_sections(&document);

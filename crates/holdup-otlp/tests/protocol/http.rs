@@ -104,7 +104,7 @@ fn without_room_a_client_is_told_when_to_try_again() {
 }
 
 #[test]
-fn who_does_not_go_on_is_let_go() {
+fn a_client_that_stops_sending_is_dropped() {
     let (receiver, address) = receiver(small());
     let half = format!("POST /v1/traces HTTP/1.1\r\nHost: x\r\n{AS_JSON}Content-Length: 100\r\n\r\n{{");
     assert!(send(address, half.as_bytes()).starts_with("HTTP/1.1 408"));

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_stored_within_a_message_is_skipped() {
+    fn bytes_not_stored_in_a_message_are_skipped() {
         let mut framing = Framing::new(Head::Mysql, 100);
         let mut input: &[u8] = b"\x0a\0\0\x01abc";
         assert!(matches!(framing.next(&mut input, 0), Step::More));

@@ -282,7 +282,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_was_not_stored_is_counted() {
+    fn bytes_not_stored_are_counted() {
         let bytes = ip_packet(false, (1, 1), (2, 2), 0, 0, 0x10, &[7; 100]);
         let segment = segment(&Packet { at: 0, link: Link::Ip, bytes: &bytes[..50], length: bytes.len() }).unwrap();
         assert_eq!((segment.payload.len(), segment.cut), (10, 90));

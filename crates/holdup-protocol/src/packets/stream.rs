@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_and_never_seen_is_a_gap() {
+    fn bytes_acknowledged_but_unseen_are_a_gap() {
         let mut stream = Stream::default();
         stream.begin(0);
         let (text, _) = seen(&mut stream, &[(0, "ab"), (5, "fg"), (7, "ack"), (7, "h"), (10, "ack"), (10, "k")]);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_bounded() {
+    fn held_segments_are_bounded() {
         let mut stream = Stream::default();
         stream.begin(0);
         let big = [b'x'; 1000];

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stays_is_spread_evenly_and_as_if_the_step_had_been_known() {
+    fn kept_samples_are_spread_evenly() {
         let mut thinning = Thinning::to(100);
         let mut series: Vec<(Vec<i64>, i64)> = vec![(Vec::new(), i64::MIN); 3];
         let at = |second: i64, number: i64| second * 1_000_000_000 + number * 1_000;

@@ -206,15 +206,8 @@ impl Fleet {
     fn add_coverage(&mut self) {
         for part in &self.parts {
             for why in [self.gap(part), unmeasured(part)].into_iter().flatten() {
-                self.recording.manifest.coverage.push(Coverage {
-                    source: "recording".to_owned(),
-                    state: CoverageState::Partial,
-                    why: Some(why),
-                    enable: None,
-                    cpu_ratio: None,
-                    reads_total: 0,
-                    gaps_total: 0,
-                });
+                let coverage = &mut self.recording.manifest.coverage;
+                coverage.push(Coverage::new("recording", CoverageState::Partial, Some(why)));
                 self.coverage_hosts.push(part.host.clone());
             }
         }

@@ -127,7 +127,7 @@ fn hosts_have_names_and_roles_and_their_own_sources() {
 }
 
 #[test]
-fn what_does_not_fit_is_read_as_an_excerpt_of_all() {
+fn large_recordings_are_read_as_one_excerpt() {
     let dir = tempfile::tempdir().unwrap();
     let limits = Limits { whole_bytes: 50_000, stretch_bytes: 20_000, course_samples: 300 };
     let mut fleet = opened(dir.path(), &Choice { limits, ..CHOICE });

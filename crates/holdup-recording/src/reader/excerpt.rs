@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_read_whole() {
+    fn a_small_recording_is_read_whole() {
         let dir = written();
         let choice = Choice { limits: Limits::GIGABYTE, ..CHOICE };
         let whole = Recording::open_excerpt(dir.path(), None, &choice).unwrap();

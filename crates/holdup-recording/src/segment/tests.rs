@@ -96,7 +96,7 @@ fn a_merge_holds_row_groups_and_not_files() {
     write_file(&part, &[], (0..GROUPS).map(|_| group())).unwrap();
     let before = peak_mib();
     assert_eq!(
-        finish_table::<Sample>(dir.path(), &all_segments(dir.path())).unwrap(),
+        merge_table::<Sample>(dir.path(), &all_segments(dir.path()), true).unwrap(),
         (GROUPS * ROW_GROUP_ROWS) as u64
     );
     let grown = peak_mib() - before;

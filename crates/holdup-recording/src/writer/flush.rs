@@ -348,31 +348,22 @@ impl Flush {
     /// What the recording lacks; none if it is complete.
     pub(super) fn coverage(&self) -> Option<Coverage> {
         let lost = self.memory.lost_rows() + if self.has_failed() { self.pending.len() as u64 } else { 0 };
+        let of = |state, why: String| Coverage {
+            reads_total: self.writes - self.failed_writes,
+            gaps_total: self.failed_writes,
+            ..Coverage::new(SOURCE, state, Some(why))
+        };
         if self.has_merge_panicked {
-            let why = Some(MERGE_PANICKED.to_owned());
-            let own = Coverage::with_parts(SOURCE, Vec::new()).remove(0);
-            let (reads_total, gaps_total) = (self.writes - self.failed_writes, self.failed_writes);
-            return Some(Coverage { state: CoverageState::Failed, why, reads_total, gaps_total, ..own });
+            return Some(of(CoverageState::Failed, MERGE_PANICKED.to_owned()));
         }
         if self.failed_writes == 0 && lost == 0 {
-            let why = self.moved.clone()?;
-            return Some(Coverage {
-                why: Some(why),
-                reads_total: self.writes,
-                ..Coverage::with_parts(SOURCE, Vec::new()).remove(0)
-            });
+            return Some(of(CoverageState::Complete, self.moved.clone()?));
         }
         let error = self.last_error.as_ref().map_or_else(String::new, |error| format!("; the last: {error}"));
         let (failed, all) = (self.failed_writes, self.writes);
-        Some(Coverage {
-            source: SOURCE.to_owned(),
-            state: CoverageState::Partial,
-            why: Some(format!("{failed} of {all} writes failed{error}; {lost} rows were lost")),
-            enable: (lost > 0).then(|| "free space on the recording's disk: see the events of kind gap".to_owned()),
-            cpu_ratio: None,
-            reads_total: all - failed,
-            gaps_total: failed,
-        })
+        let why = format!("{failed} of {all} writes failed{error}; {lost} rows were lost");
+        let enable = (lost > 0).then(|| "free space on the recording's disk: see the events of kind gap".to_owned());
+        Some(Coverage { enable, ..of(CoverageState::Partial, why) })
     }
 }
 

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_collector_does_beside_running_threads_is_no_pause() {
+    fn concurrent_collections_are_not_pauses() {
         let new = || SyntheticRecording::new(12);
         for (label, concurrent, pauses) in [
             ("gc", "ZGC Cycles", "ZGC Pauses"),

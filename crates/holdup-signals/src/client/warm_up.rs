@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_or_takes_too_long_or_is_next_to_nothing_is_none() {
+    fn failing_long_or_tiny_starts_are_not_warm_ups() {
         let manifest = manifest(&[(20.0, 200.0, 200.0)]);
         let mut failing = rows(1, 200.0, 20.0, |t| if t < 3.0 { 50.0 } else { 10.0 });
         assert!(found(&manifest, &failing).detected);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_counts() {
+    fn the_requested_warm_up_counts() {
         let mut manifest = manifest(&[(20.0, 10.0, 200.0)]);
         let rows = rows(1, 200.0, 20.0, |t| if t < 3.0 { 50.0 } else { 10.0 });
         for (asked, seconds) in [(Some(4_000_000_000), 4.0), (Some(0), 0.0)] {

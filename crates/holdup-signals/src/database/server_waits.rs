@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_behind_a_flush_waits_for_the_disk_as_far_as_those_in_front_do() {
+    fn sessions_behind_a_flush_wait_for_the_disk_in_proportion() {
         let events = ["IO:WALSync", "LWLock:WALWrite", "Lock:extend", "Lock:transactionid", "", "Client:ClientRead"];
         let are = [
             SessionWait::Disk,

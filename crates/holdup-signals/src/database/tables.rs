@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inserted_and_deleted_is_not_rewritten() {
+    fn inserts_and_deletes_do_not_count_as_rewrites() {
         assert_eq!(queue(Some((1_000.0, 5_000.0))).rewritten(), 0.0);
         assert_eq!(queue(Some((0.0, 0.0))).rewritten(), 0.0, "it is empty most of the time");
         let both =

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_tag_of_a_device_that_never_rests_waits_for_its_reads() {
+    fn waits_for_a_tag_of_a_busy_device_count_as_reads() {
         let reading = |made: &SyntheticRecording| {
             made.seen(|view| {
                 let waits = view.disk_waits(&view.disks().unwrap(), 150.0 * view.window.seconds()).unwrap();

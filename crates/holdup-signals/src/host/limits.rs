@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_what_the_disk_is_is_believed() {
+    fn a_volume_named_by_the_user_goes_before_others() {
         let made =
             SyntheticRecording::new(3).setting("aws", "volume.type", "gp2").setting("told", "volume.type", "P30");
         let known = made.seen(|view| view.known_limits());

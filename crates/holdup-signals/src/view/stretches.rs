@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_what_going_through_all_of_it_finds() {
+    fn stretches_match_a_full_scan() {
         let series: Vec<(i64, f64)> = (0..300).map(|i| (i * 7 % 900 / 3, i as f64)).collect();
         let mut ordered = series.clone();
         ordered.sort_by_key(|(at, _)| *at);

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_together_is_summed_and_a_worker_that_ended_counts_no_more() {
+    fn workers_are_summed_per_read_until_they_end() {
         let ms = |at: i64| at * 1_000_000;
         let ended = vec![(ms(0), 5.0), (ms(500), 5.0)];
         let stays = vec![(ms(3), 4.0), (ms(502), 4.0), (ms(1_000), 2.0), (ms(1_050), 3.0)];

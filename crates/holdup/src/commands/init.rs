@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn written_scenarios_can_be_read() {
         for (kind, url) in [
             (Kind::Http, None),
             (Kind::Http, Some("https://shop.test:8443/a?b=c:d#e")),

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_wrote_down() {
+    fn placeholders_read_files_that_a_process_wrote() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("net-database"), "10.1.2.3\n").unwrap();
         let scope = Scope { dir: dir.path().display().to_string(), ..scope() };

@@ -227,7 +227,7 @@ variants:
 }
 
 #[test]
-fn what_tools_print_is_written_only_if_asked() {
+fn outputs_of_tools_are_written_only_on_request() {
     let tools = "  - name: tools\n    run: [sh, -c, 'uptime >paste.txt; echo ready; exec sleep 60']\n    ready: { stdout: ready }\n";
     let text = one("echo up; exec sleep 60", "{ stdout: up }");
     let (processes, variants) = text.split_once("variants").unwrap();
@@ -291,7 +291,7 @@ fn a_process_that_dies_early_is_quoted_without_secrets() {
 }
 
 #[test]
-fn what_was_started_before_a_failure_is_stopped() {
+fn processes_started_before_a_failure_are_stopped() {
     let rest = format!(
         "processes:
   - name: zero

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address() {
+    fn invalid_addresses_are_refused_without_secrets() {
         for bad in ["", "h:9090", "ftp://h/", "http://", "http://:80/", "http://u:s3@/", "http://h/ b", "http://h:x/"] {
             assert!(!Endpoint::parse(bad).unwrap_err().contains("s3"), "{bad}");
         }

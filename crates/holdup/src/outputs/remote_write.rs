@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_busy_is_asked_again_and_what_refuses_is_not() {
+    fn a_busy_receiver_is_retried_and_a_refusal_is_not() {
         let (endpoint, seen) = receiver(&[204, 503, 429, 204, 400, 204]);
         let (notes, said) = channel();
         let remote = RemoteWrite::open(&endpoint, notes).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_goes_away_holds_nobody_up() {
+    fn a_receiver_that_goes_away_does_not_block_the_run() {
         let (endpoint, _seen) = receiver(&[204, 503]);
         let remote = RemoteWrite::open(&endpoint, channel().0).unwrap();
         let queue = remote.queue().unwrap();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_and_the_wrong_place_are_found_at_once() {
+    fn an_unreachable_or_wrong_receiver_is_found_at_once() {
         let down = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let endpoint = Endpoint::parse(&format!("http://u:s3cret@{down}/w?token=s3cret")).unwrap();
         let why = RemoteWrite::open(&endpoint, channel().0).err().unwrap();

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_requests_give_the_reason() {
         for (text, words) in [
             ("cvs:a", "did you mean csv? known: csv, json"),
             ("yaml:a", "unknown format \"yaml\"; known: csv"),

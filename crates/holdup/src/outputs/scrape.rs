@@ -243,7 +243,7 @@ mod tests {
 
     /// Clients that say nothing, send their head byte by byte, or do not read their answer.
     #[test]
-    fn slow_clients_keep_nobody_from_the_page_and_are_not_without_number() {
+    fn slow_clients_do_not_block_the_page_and_are_bounded() {
         let scrape = Scrape::with_patience(parse("0").unwrap(), Duration::from_secs(3_600)).unwrap();
         scrape.page.set(&"a 1\n".repeat(4 << 20));
         let connect = || TcpStream::connect(scrape.address).unwrap();

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_there_stays_until_something_is_written() {
+    fn an_old_file_stays_until_the_first_write() {
         let dir = tempfile::tempdir().unwrap();
         let (old, new) = (dir.path().join("old"), dir.path().join("new"));
         std::fs::write(&old, "a long text that was there").unwrap();

@@ -83,7 +83,7 @@ mod tests {
     use crate::figures::tests::second;
 
     #[test]
-    fn what_is_drawn_of_a_second() {
+    fn a_second_is_drawn_with_rates_and_failures() {
         let mut second = second(3, &[("http_status", 10), ("timeout", 15)]);
         second.to = second.from + std::time::Duration::from_millis(500);
         let moment = Moment::from_second(&second);

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_first_is_drawn_and_a_seed_draws_it_again() {
+    fn the_first_version_is_drawn_by_seed() {
         assert_eq!(balanced(2, 3, 5), balanced(2, 3, 5));
         let firsts = (0..100).filter(|seed| balanced(2, 1, *seed)[0].1 == 0).count();
         assert!((30..=70).contains(&firsts), "{firsts}");

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_one_left_is_set_back_by_the_next_and_on_demand() {
+    fn a_quota_left_by_a_killed_run_is_set_back() {
         let dir = tempfile::tempdir().unwrap();
         let (journals, file) = (dir.path().join("journals"), dir.path().join("cpu.max"));
         let read = || fs::read_to_string(&file).unwrap();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cgroup_is_refused() {
+    fn a_folder_that_is_not_a_cgroup_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let refused = Quota::for_cgroup(&dir.path().join("none")).err();
         assert!(matches!(refused, Some(Failure::Unusable(why)) if why.contains("has no CPU quota")));

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_adds_to_the_root_stands_in_front_of_it() {
+    fn contributors_stand_in_front_of_the_root() {
         let adds = |cause, to| Finding { adds_to: Some(to), ..finding(cause, None) };
         let all = [
             finding(Cause::ThroughputCeiling, None),

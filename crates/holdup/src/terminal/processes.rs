@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hurts_is_first_and_queued_stands_in_place_of_sleep() {
+    fn harmful_sessions_come_first_and_queued_replaces_sleep() {
         let (before, now) = (look(10, 1_000.0), look(12, 1_500.0));
         let view = view(&now, Some(&before), false);
         let order: Vec<i64> = view.sorted().iter().map(|(process, _)| process.session.session_id).collect();

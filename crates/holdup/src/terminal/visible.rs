@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_acts_is_written_out() {
+    fn control_characters_are_written_out() {
         assert_eq!(
             shown("a\u{1b}]52;c;x\u{7}\u{9b}1m\u{202e}b\u{2066}\u{200f}\r\n\tc"),
             "a\\u001b]52;c;x\\u0007\\u009b1m\\u202eb\\u2066\\u200f\\u000d\n\tc"

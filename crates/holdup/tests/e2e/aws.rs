@@ -77,7 +77,7 @@ fn a_page_a_pipe_and_json() {
 }
 
 #[test]
-fn what_is_not_understood_leaves_nothing_behind() {
+fn an_unknown_file_leaves_no_recording() {
     let dir = tempfile::tempdir().unwrap();
     let uneven = DATA.replace("[150e6, 50e6]", "[150e6]");
     for (text, why) in [

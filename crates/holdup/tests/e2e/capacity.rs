@@ -167,7 +167,7 @@ fn a_quota_is_set_and_set_back() {
 }
 
 #[test]
-fn what_can_not_be_varied_is_refused_beforehand() {
+fn an_invalid_axis_is_refused_before_the_load() {
     let dir = tempfile::tempdir().unwrap();
     let none = dir.path().join("none");
     let none = none.to_str().unwrap();

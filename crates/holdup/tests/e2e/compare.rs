@@ -72,7 +72,7 @@ fn the_exit_code_says_worse_and_three_are_each_held_against_the_first() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_the_way_out() {
+fn a_path_that_is_not_a_recording_is_refused_with_a_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let fixed = fixture("demo-fixed");
     for (recordings, said) in [

@@ -17,7 +17,7 @@ exit $code
 "#;
 
 #[test]
-fn what_was_written_before_the_disk_was_full_is_kept() {
+fn rows_written_before_the_disk_was_full_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let (disk, copy) = (dir.path().join("disk"), dir.path().join("copy"));
     std::fs::create_dir(&disk).unwrap();

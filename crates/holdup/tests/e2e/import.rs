@@ -46,7 +46,7 @@ fn a_capture_from_a_pipe() {
 }
 
 #[test]
-fn what_can_be_done_with_it_is_said() {
+fn the_import_names_the_next_commands() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("db.pcap"), capture(3306)).unwrap();
     let done = finish(holdup(["import", "db.pcap", "-o", "db"]).current_dir(dir.path()), 60);
@@ -192,7 +192,7 @@ fn a_folder_of_anything_has_mongodb_redis_and_sadf() {
 /// Files of MongoDB's `diagnostic.data`: a chunk of three samples, the same in the interim file of a copy, and
 /// a chunk that is cut off. An interim file is empty after a clean end.
 #[test]
-fn what_a_mongod_keeps_of_itself() {
+fn diagnostic_data_of_a_mongod_is_imported() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("diagnostic.data");
     std::fs::create_dir(&folder).unwrap();

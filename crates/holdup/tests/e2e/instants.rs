@@ -215,7 +215,7 @@ fn the_order_of_outputs_and_their_prompts_do_not_matter() {
 }
 
 #[test]
-fn what_was_pasted_of_one_s_own_machine_is_followed_by_commands_for_it() {
+fn pasted_text_of_an_own_machine_gets_commands_for_it() {
     let df = "Filesystem     1K-blocks     Used Available Use% Mounted on\n/dev/vda1      102400000 61000000  41400000  60% /var/lib/mysql\n";
     let sleeping = &A[A.find("+------").unwrap()..A.find("42 rows").unwrap()];
     let verdict = verdict(&format!("$ df\n{df}\n{sleeping}"));

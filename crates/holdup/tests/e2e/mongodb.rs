@@ -184,7 +184,7 @@ fn a_server_that_stops_is_timed_from_the_intended_start() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_is_written() {
+fn errors_are_reported_before_anything_is_written() {
     let Some(server) = shop() else { return };
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();

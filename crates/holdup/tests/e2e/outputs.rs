@@ -87,7 +87,7 @@ fn stdout_is_the_outputs_alone() {
 
 /// A reader that goes away (`| head -1`) and a full disk are said once, and the run goes on.
 #[test]
-fn who_can_not_be_written_to_ends_no_run() {
+fn an_output_that_fails_does_not_end_the_run() {
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let mut command = run(&service, dir.path(), &["--out=-", "--out=csv:/dev/full", "--quiet"]);
@@ -105,7 +105,7 @@ fn who_can_not_be_written_to_ends_no_run() {
 }
 
 #[test]
-fn what_is_wrong_is_found_before_the_load() {
+fn invalid_outputs_are_found_before_the_load() {
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -158,7 +158,7 @@ fn ctrl_c_keeps_what_was_measured() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_beforehand() {
+fn invalid_repeats_are_refused_before_the_load() {
     let dir = tempfile::tempdir().unwrap();
     let bad: [(&[&str], &str); 7] = [
         (&["--interleave", "a=true"], "a alone cannot be compared"),

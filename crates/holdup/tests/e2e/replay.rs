@@ -101,7 +101,7 @@ DELIMITER ;
 }
 
 #[test]
-fn what_one_mariadb_logged_another_executes_as_often() {
+fn a_log_of_one_mariadb_is_executed_on_another() {
     if !mariadb::is_here() {
         return;
     }
@@ -174,7 +174,7 @@ fn statements_go_out_when_they_were_due() {
 }
 
 #[test]
-fn what_one_postgresql_logged_another_executes_as_often() {
+fn a_log_of_one_postgresql_is_executed_on_another() {
     let (Some(old), Some(new)) = (items(), items()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let to = |server: &Postgres| server.url("app", "postgres");
@@ -196,7 +196,7 @@ fn what_one_postgresql_logged_another_executes_as_often() {
 }
 
 #[test]
-fn what_the_words_hide_the_server_refuses() {
+fn hidden_writes_are_refused_by_the_server() {
     if !mariadb::is_here() {
         return;
     }

@@ -116,7 +116,7 @@ fn it_is_said_everywhere(verdict: &Value, recording: &Path) {
 
 #[test]
 #[ignore = "full: a long search"]
-fn what_drops_connections_breaks_and_what_is_faster_than_asked_has_no_knee() {
+fn dropped_connections_are_a_breaking_point_and_a_fast_service_has_no_knee() {
     let dir = tempfile::tempdir().unwrap();
     let to = |name: &str| dir.path().join(name);
     TRIES.judge(|attempt| {
@@ -242,7 +242,7 @@ fn interrupted_it_says_what_it_saw() {
 }
 
 #[test]
-fn what_can_not_be_searched_is_refused_beforehand() {
+fn invalid_searches_are_refused_before_the_load() {
     let dir = tempfile::tempdir().unwrap();
     let bad: [(&[&str], &str); 7] = [
         (&["--search=100:50"], "first rate, 100"),

@@ -116,7 +116,7 @@ fn the_quick_form_hides_the_password() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_is_written() {
+fn errors_are_reported_before_anything_is_written() {
     let Some(server) = shop() else { return };
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();

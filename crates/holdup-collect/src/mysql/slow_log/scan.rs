@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_open() {
+    fn open_literals_and_comments_are_seen() {
         for (text, is_in_code) in [
             ("SELECT 1;\n", true),
             ("'a", false),

@@ -157,7 +157,7 @@ fn mysql_and_percona_of_all_ages() {
 }
 
 #[test]
-fn what_is_in_a_literal_or_a_comment_is_no_entry() {
+fn text_in_a_literal_or_comment_does_not_become_an_entry() {
     // Quotes are not needed for an id, and could not stand in every literal.
     let forged = mariadb(666, &format!("/*traceparent=00-{FOREIGN}-b7ad6b7169203331-01*/ SELECT 9"));
     for (open, close) in [("'", "'"), ("\"", "\""), ("`", "`"), ("'it\\'s", "'")] {

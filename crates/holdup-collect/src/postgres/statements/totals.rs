@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_change_is_not_written_and_nothing_is_missing() {
+    fn only_changed_entries_are_written() {
         let (mut totals, texts) = (Totals::default(), texts(&[(1, "a"), (2, "b")]));
         assert_eq!(take(&mut totals, &texts, 1, &[entry(1, 5), entry(2, 7)]).len(), 2, "the first read has all");
         assert_eq!(take(&mut totals, &texts, 2, &[entry(1, 6), entry(2, 7)]), [of("a", 2, 6)]);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_had_nothing_before() {
+    fn a_new_entry_starts_from_zero() {
         let (mut totals, texts) = (Totals::default(), texts(&[(1, "a"), (2, "b")]));
         take(&mut totals, &texts, 1, &[entry(1, 5)]);
         assert_eq!(take(&mut totals, &texts, 2, &[entry(1, 5), entry(2, 3)]), [of("b", 1, 0), of("b", 2, 3)]);

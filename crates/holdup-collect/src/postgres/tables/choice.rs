@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_since_comes_before_what_once_was() {
+    fn tables_written_since_the_last_list_come_first() {
         let mut listed: Vec<ListedTable> = (1..=1000).map(|id| table(id, 1_000_000 - id)).collect();
         let first = choose(&listed, &HashMap::new(), &BTreeSet::new());
         assert_eq!(first, (1..=50).collect(), "of the first list what it has had since ever");

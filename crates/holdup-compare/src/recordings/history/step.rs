@@ -7,7 +7,7 @@
 //! hardly overlap. The two sides are searched in the same way for further steps.
 
 use crate::recordings::estimate::median;
-use crate::recordings::student::two_sided;
+use crate::recordings::student::two_sided_normal;
 
 /// Fewest builds before a step, and since it. Two or three slow builds in a row are common where a
 /// build is measured once: a busy machine, a cold cache.
@@ -112,8 +112,7 @@ fn ranks(old: &[f64], new: &[f64]) -> (f64, f64) {
     let chance = if old.len().min(new.len()) <= FEW {
         (2.0 * up_to_wins(wins.min(n * m - wins).ceil() as usize, old.len(), new.len())).min(1.0)
     } else {
-        // With so many degrees of freedom Student's distribution is the normal one.
-        two_sided((wins - n * m / 2.0) / variance.sqrt(), 1e7)
+        two_sided_normal((wins - n * m / 2.0) / variance.sqrt())
     };
     (wins / (n * m), chance)
 }
@@ -189,7 +188,7 @@ mod tests {
         assert!((above - 5.5 / 6.0).abs() < 1e-12 && (chance - 0.4).abs() < 1e-12, "{above} {chance}");
         // All orders together; the normal approximation where both are many.
         assert!((up_to_wins(35, 5, 7) - 1.0).abs() < 1e-12);
-        let (exact, near) = (2.0 * up_to_wins(120, 20, 20), two_sided(80.0 / (400.0_f64 / 12.0 * 41.0).sqrt(), 1e7));
+        let (exact, near) = (2.0 * up_to_wins(120, 20, 20), two_sided_normal(80.0 / (400.0_f64 / 12.0 * 41.0).sqrt()));
         assert!((exact / near - 1.0).abs() < 0.05, "{exact} {near}");
         assert_eq!(scatter([1.0, 5.0, 2.0].iter()), [0.0, 0.0, 4.0, 4.0]);
     }

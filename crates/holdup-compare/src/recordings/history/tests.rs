@@ -35,7 +35,7 @@ fn a_slower_build_is_named() {
 }
 
 #[test]
-fn what_went_back_is_worse_no_longer() {
+fn a_regression_that_was_undone_is_not_reported() {
     let us = |number| if (11..17).contains(&number) { 30_000 } else { 20_000 };
     let history = history(&builds(us, 24), Options::default());
     assert_eq!(history.verdict, Change::NoDifference, "{}", history.headline);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_is_asked_for_again_a_second_later() {
+    fn dropped_connections_wait_a_second_for_their_retry() {
         let ms = made(64.0, 25.0).explains(&DEFINITION).unwrap();
         assert!((ms - 505.0).abs() < 30.0, "{ms}");
         let Ok(Outcome::Fails(found, _)) = made(64.0, 25.0).judge(&DEFINITION) else { panic!("not found") };
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_overflows_with_nobody_seeing_who_accepts_is_no_root() {
+    fn an_overflow_without_figures_of_workers_is_a_symptom() {
         let role = |made: &SyntheticRecording| match made.judge(&DEFINITION) {
             Ok(Outcome::Fails(found, _)) => found.role,
             _ => panic!("not found"),

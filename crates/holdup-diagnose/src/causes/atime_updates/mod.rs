@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_that_nobody_asked_for_on_a_strict_mount_are_found() {
+    fn unrequested_writes_on_a_strictatime_mount_are_found() {
         let made = made("rw", 0.0);
         assert!((made.explains(&DEFINITION).unwrap() - 142.0).abs() < 5.0);
         let Ok(Outcome::Found(found)) = made.judge(&DEFINITION) else { panic!("not found") };

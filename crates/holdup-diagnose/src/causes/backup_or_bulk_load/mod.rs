@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_and_a_small_one_clear_it() {
+    fn no_backup_and_a_small_backup_clear_it() {
         assert_eq!(disk().explains(&DEFINITION), Some(0.0));
         assert_eq!(backup(disk(), 0.4e6).explains(&DEFINITION), Some(0.0));
     }

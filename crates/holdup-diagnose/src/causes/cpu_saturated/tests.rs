@@ -41,7 +41,7 @@ fn busy_beside(waits: Injected) -> SyntheticRecording {
 }
 
 #[test]
-fn who_waits_for_a_connection_does_not_wait_for_a_cpu() {
+fn a_wait_for_a_connection_does_not_count_as_a_wait_for_a_cpu() {
     let beside = busy_beside(Injected { pool: 150.0, ..NONE });
     let of_a_request = beside.explains(&DEFINITION).expect("judged");
     assert!(of_a_request < 10.0, "{of_a_request}");
@@ -126,7 +126,7 @@ fn a_request_that_computes_longer_needs_no_queue() {
 }
 
 #[test]
-fn what_a_collector_computes_is_its_pause() {
+fn cpu_time_of_a_collector_counts_as_its_pause() {
     // Of the CPU time that the app uses more, its collector uses `collected` a second, in pauses of 0.3 s.
     let collecting = |collected: f64| {
         let grown = move |second: i64| (second - 12).max(0) as f64 * collected;

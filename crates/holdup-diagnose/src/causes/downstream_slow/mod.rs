@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_cleared_by_number_and_nobody_without_an_account() {
+    fn other_delays_clear_it_only_with_an_account_of_calls() {
         let other = Injected { downstream: 0.0, pool: 60.0, ..SLOW };
         assert_eq!(made(other, ALL).explains(&DEFINITION), Some(0.0));
         assert_eq!(made(SLOW, ReportingSources { spans: false, ..ALL }).explains(&DEFINITION), None);

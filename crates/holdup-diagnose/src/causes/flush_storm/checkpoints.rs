@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn checkpoints_that_nobody_stands_behind_clear_it() {
+    fn checkpoints_without_waiting_sessions_clear_it() {
         assert_eq!(server(2, 1e6).explains(&DEFINITION), Some(0.0), "nobody stands");
         assert_eq!(server(32, 30e6).explains(&DEFINITION), Some(0.0), "the log grows faster: a burst of changes");
         assert_eq!(server(32, 1e6).without(NAMES[1][1]).explains(&DEFINITION), None);

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_more_is_reported_and_what_is_clear_is_cleared_by_both() {
+    fn the_greater_of_waits_and_conflicts_is_reported() {
         // By Little's law, at 150 operations a second.
         for (waiters, expected) in [(6, 51.0), (15, 100.0)] {
             let explains = waiting(3.0, waiters).explains(&DEFINITION).unwrap();

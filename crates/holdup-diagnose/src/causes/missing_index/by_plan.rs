@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_what_it_needs_is_cleared() {
+    fn a_plan_that_reads_only_needed_rows_clears_it() {
         assert_eq!(server(vec![plan("Index Scan", None)]).explains(&DEFINITION), Some(0.0));
         assert_eq!(
             server(vec![plan("Seq Scan", Some((150_000.0, 50_000.0)))]).explains(&DEFINITION),

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_scans_are_not_the_requests_however_often_they_run() {
+    fn frequent_scans_of_other_clients_do_not_belong_to_requests() {
         let waits = Injected { admission: 60.0, ..Injected::default() };
         // As many as there are requests, of 55 ms, from when requests are slow.
         let scans = |recorded: SyntheticRecording| {

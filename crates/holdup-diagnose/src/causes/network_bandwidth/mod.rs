@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_within_the_host_has_no_limit_but_a_shaper() {
+    fn loopback_is_limited_only_by_a_shaper() {
         let lo = [("device", "lo"), ("direction", "transmit")];
         let back = [("device", "lo"), ("direction", "receive")];
         let made = SyntheticRecording::new(14)

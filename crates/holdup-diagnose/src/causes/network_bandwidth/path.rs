@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_way_is_named_whoever_s_interfaces_are_idle() {
+    fn a_narrow_path_is_named_beside_idle_interfaces() {
         let narrow = large(0.95, |_| 50_000);
         let ms = narrow.explains(&DEFINITION).unwrap();
         assert!((ms - 40.0).abs() < 2.0, "{ms}");

@@ -46,7 +46,7 @@ fn answers_that_the_server_no_longer_works_on_are_under_way() {
 }
 
 #[test]
-fn what_waits_elsewhere_clears_it() {
+fn waits_outside_the_network_clear_it() {
     assert_eq!(made(45, 0.2, 0.1, 0.0, 0.5).explains(&DEFINITION), Some(0.0), "the app does not await the database");
     assert_eq!(made(45, 4.2, 4.1, 0.0, 0.5).explains(&DEFINITION), Some(0.0), "the server works on it");
     assert_eq!(made(45, 4.2, 0.1, 4.0, 0.5).explains(&DEFINITION), Some(0.0), "arrived, and not read");
@@ -84,7 +84,7 @@ fn lost_packets_are_no_longer_way() {
 }
 
 #[test]
-fn what_sockets_await_beyond_requests_is_no_way() {
+fn unacknowledged_data_beyond_requests_is_not_delay() {
     // The way would explain 108 ms beside the loss, of a request that lost 45.
     let rest = lossy(15.0).explains(&DEFINITION).unwrap();
     assert!(rest < 6.0, "{rest}");

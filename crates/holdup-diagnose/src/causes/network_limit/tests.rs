@@ -125,7 +125,7 @@ fn a_full_backlog_is_told_by_its_setting() {
 
 /// Requests are slow from second 20 on; the counter grows by `before` and then by `after` a second.
 #[test]
-fn what_was_exceeded_all_along_is_not_what_changed() {
+fn a_limit_exceeded_in_the_baseline_too_clears_it() {
     let made = |before: f64, after: f64| {
         SyntheticRecording::new(50)
             .requests(100, 200)

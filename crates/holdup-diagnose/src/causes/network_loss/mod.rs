@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_listener_drops_is_not_lost() {
+    fn drops_of_a_full_listener_do_not_count_as_loss() {
         let first = |drops: f64| {
             host(2.0, 1_000)
                 .without("tcp_syn_retransmits_total")

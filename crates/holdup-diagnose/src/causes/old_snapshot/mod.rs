@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_recorded_is_not_judged() {
+    fn missing_metrics_leave_it_not_judged() {
         for metric in ["postgresql_oldest_transaction_seconds", "postgresql_stat_tables_n_tup_upd"] {
             assert_eq!(made(12.0, 1_000.0).without(metric).explains(&DEFINITION), None, "{metric}");
         }

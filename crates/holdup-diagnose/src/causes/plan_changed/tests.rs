@@ -95,7 +95,7 @@ fn the_same_plan_and_a_hundred_times_the_time_clears_it() {
 }
 
 #[test]
-fn what_does_not_matter_is_cleared() {
+fn a_changed_plan_of_equal_speed_clears_it() {
     // Another plan, as quick as the one before.
     assert_eq!(with(load(1), dropped()).explains(&DEFINITION), Some(0.0));
     // Another plan that was usual before: made for other values.

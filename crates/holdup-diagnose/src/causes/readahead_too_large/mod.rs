@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_process_reads_is_not_the_services() {
+    fn reads_of_another_process_do_not_count() {
         let read = [("direction", "read")];
         let of =
             |bytes| made(330.0, 118_000.0, 335.0, "128").counter("pid:7", "process_disk_io_bytes_total", &read, bytes);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_calls_asked_for_is_useful() {
+    fn bytes_requested_by_read_calls_count_as_useful() {
         let calls = "folio_wait_bit_common < filemap_update_page < filemap_read < vfs_read < __x64_sys_pread64";
         let base =
             made(330.0, 118_000.0, 335.0, "128").without("process_io_calls_bytes_total").without("process_threads");
@@ -270,7 +270,7 @@ mod tests {
 
     /// As MongoDB reads: by calls of a few pages, each of which brings a window. Its engine counts calls and bytes.
     #[test]
-    fn what_a_storage_engine_asked_for_tells_it_from_a_working_set() {
+    fn requested_bytes_of_a_storage_engine_separate_it_from_a_working_set() {
         let calls = "folio_wait_bit_common < filemap_update_page < filemap_read < vfs_read < __x64_sys_pread64";
         let engine = "mongodb_server_status_wired_tiger_block_manager";
         let made = |asked: f64| {

@@ -81,7 +81,7 @@ fn as_many_rows_clear_it() {
 }
 
 #[test]
-fn what_takes_far_more_than_its_rows_has_another_cause() {
+fn at_most_three_times_the_share_of_rows_counts() {
     // Ten times the rows take at most thirty times 3 ms.
     let explained = planned(load(1_000, 1), "Index Scan", "Index Scan").explains(&DEFINITION).unwrap();
     assert!((explained - 87.0).abs() < 6.0, "{explained}");

@@ -95,7 +95,7 @@ fn one_thread_per_connection_has_no_queue() {
 
 /// A fix moves a setting only the way that it says, and names the statement that holds the threads.
 #[test]
-fn what_is_set_beyond_the_advice_stays() {
+fn settings_beyond_the_advice_are_kept() {
     let fixes = |size: &str, stall: &str| {
         let made = made(QUEUE, ALL).setting("mysql://db:3306", "thread_pool_size", size).setting(
             "mysql://db:3306",

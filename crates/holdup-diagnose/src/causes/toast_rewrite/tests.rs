@@ -114,7 +114,7 @@ fn values_that_are_left_alone_and_a_small_share_clear_it() {
 }
 
 #[test]
-fn a_disk_that_nobody_waits_for_clears_it() {
+fn a_disk_without_waiting_threads_clears_it() {
     let idle = server(6.0, 0.0).tables(|tables| tables.threads.rows.clear()).without("process_threads").gauge(
         "pid:7",
         "process_threads",

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn indexes_that_nobody_reads_have_their_share_of_the_writes() {
+    fn unread_indexes_get_their_share_of_the_writes() {
         // Six of eight are not read, nine of ten blocks are of indexes.
         assert!((made(2, 0.0).explains(&DEFINITION).unwrap() - 400.0 * 0.9 * 6.0 / 8.0).abs() < 10.0);
         let Ok(Outcome::Found(found)) = made(2, 0.0).judge(&DEFINITION) else { panic!("not found") };

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_owner_is_the_apps_own_wait() {
+    fn time_without_an_owner_is_the_apps_own_wait() {
         let found = timed(0.5).explains(&DEFINITION).unwrap();
         assert!((found - 109.0).abs() < 3.0, "{found}");
         assert_eq!(timed(0.5).diagnose().culprit, Some(DEFINITION.cause));

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_and_has_no_room_is_read_again_and_again() {
+    fn a_table_larger_than_memory_is_found() {
         let explains = made(1e9).explains(&DEFINITION).unwrap();
         assert!((explains - 400.0).abs() < 40.0, "{explains}");
         let worker = [("backend_type", "autovacuum worker"), ("object", "relation"), ("context", "vacuum")];
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_room_is_not_and_without_sizes_it_is_not_judged() {
+    fn a_fitting_table_clears_it_and_missing_sizes_leave_it_open() {
         assert_ne!(made(50e6).explains(&DEFINITION).map(|ms| ms > 0.0), Some(true));
         assert_eq!(made(1e9).without("postgresql_table_size_bytes").explains(&DEFINITION), None);
         assert_eq!(made(1e9).without_setting("shared_buffers").explains(&DEFINITION), None);

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_answered_after_the_load_has_ended_is_not_its_rate() {
+    fn answers_after_the_load_do_not_count_as_its_rate() {
         // As `rising`, but what is due in the last ten seconds is answered a minute later.
         let late = rising((19.5, 19.5), 0.0).each_request(|_, r| {
             if r.intended_at >= 30 * 1_000_000_000 {

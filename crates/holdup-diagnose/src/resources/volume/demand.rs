@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_left_is_held_against_the_level() {
+    fn remaining_demand_is_compared_with_the_level() {
         made(9e6).with(|case| {
             let demand = demand(case).unwrap();
             assert!((demand.level.unwrap() - 6e6).abs() < 0.2e6, "{:?}", demand.level);

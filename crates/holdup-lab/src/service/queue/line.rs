@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn each_ends_when_a_server_was_free_and_not_when_somebody_looked() {
+    fn requests_end_by_the_servers_clock_not_by_polling() {
         let mut line = Line::new(SHAPE);
         for (request, at) in [(0, 0), (1, 3), (2, 4), (3, 4), (4, 5)] {
             assert!(line.arrive(request, at));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_whoever_finds_no_server_is_refused() {
+    fn without_room_a_request_that_finds_all_servers_busy_is_refused() {
         let mut line = Line::new(Shape { room: 0, ..SHAPE });
         assert!(line.arrive(0, 0) && line.arrive(1, 0) && !line.arrive(2, 0));
         assert_eq!(drain(&mut line, 10).len(), 2);

@@ -112,7 +112,7 @@ fn a_request_too_many_may_be_closed_or_dropped() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_a_client_may_go() {
+fn invalid_requests_are_refused_and_clients_may_leave() {
     let queue = start(&["--servers", "1", "--service-time", "50ms", "--max-connections", "2"]);
     let mut client = Client::connect(queue.listen());
     client.send(b"nonsense\r\n\r\n");

@@ -267,7 +267,7 @@ mod tests {
     use crate::schedule::Schedule;
 
     #[test]
-    fn what_is_due_waits_in_order_and_is_given_up_by_age() {
+    fn due_requests_wait_in_order_and_expire_by_age() {
         let load = Load::Open(Schedule::constant(10.0, Duration::from_secs(1)));
         let mut demand = Demand::new(&load, Share::WHOLE);
         demand.start(1_000, 4);

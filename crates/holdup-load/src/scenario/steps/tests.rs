@@ -177,7 +177,7 @@ fn a_file_without_end_is_not_read_to_its_end() {
 }
 
 #[test]
-fn what_is_known_before_the_run_may_say_where_to_and_how_much() {
+fn variables_may_set_target_and_rate() {
     let text = "
 vars: {rate: 70, host: 127.0.0.1}
 target: http://${host}:8080

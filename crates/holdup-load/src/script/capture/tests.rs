@@ -96,7 +96,7 @@ fn a_default_stands_in_for_nothing_and_not_for_nonsense() {
 }
 
 #[test]
-fn what_is_not_json_is_said_to_be_so_up_to_the_place() {
+fn invalid_json_is_reported_with_its_place() {
     for bad in [
         &b""[..],
         b"<html>",
@@ -247,7 +247,7 @@ fn a_pattern_gives_its_group_or_all_of_the_match() {
 }
 
 #[test]
-fn what_costs_too_much_is_no_pattern() {
+fn costly_patterns_are_refused() {
     let error = |pattern: &str| Capture::parse(pattern).expect_err("an error");
     assert!(error(r"regex (\w{100}){100}").contains("too much memory"));
     assert!(error(&format!("regex {}{}", "(".repeat(1_000), ")".repeat(1_000))).contains("the pattern is wrong"));

@@ -98,7 +98,7 @@ fn responses_are_compared() {
 }
 
 #[test]
-fn what_a_response_does_not_have_passes_no_comparison() {
+fn a_missing_value_fails_every_comparison() {
     let mut world = World::new();
     for text in [
         "json /nope == ''",
@@ -218,7 +218,7 @@ fn a_body_that_is_not_json() {
 }
 
 #[test]
-fn what_it_needs_is_known() {
+fn a_condition_lists_the_parts_that_it_needs() {
     let world = World::new();
     for (text, head, body, status) in [
         ("status == 200", false, false, true),

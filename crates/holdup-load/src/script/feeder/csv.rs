@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_the_line() {
         assert!(error(b"").starts_with("x.csv: is empty"));
         assert!(error(b"\n\r\n").starts_with("x.csv: is empty"));
         assert_eq!(error(b"a,b\n"), "x.csv: has no rows");

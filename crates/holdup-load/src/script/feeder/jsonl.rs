@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_the_line() {
         assert_eq!(error(b""), "x.jsonl: has no rows");
         assert_eq!(error(b"\n \n"), "x.jsonl: has no rows");
         assert_eq!(error(b"{}\n{}"), "x.jsonl: has no rows");

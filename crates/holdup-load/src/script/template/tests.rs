@@ -155,7 +155,7 @@ fn the_same_seed_writes_the_same() {
 }
 
 #[test]
-fn what_has_no_value_sends_nothing() {
+fn a_template_without_a_value_sends_nothing() {
     let mut world = World::new();
     for text in [
         "x${nothing}",
@@ -256,7 +256,7 @@ fn vars_are_followed_to_their_slips_and_circles() {
 }
 
 #[test]
-fn what_multiplies_is_bounded() {
+fn nested_expansion_is_bounded() {
     let mut world = World::new();
     world.names.text("x0", &"laugh ".repeat(10));
     for i in 1..20 {
@@ -363,7 +363,7 @@ fn constants_are_known_when_read() {
 }
 
 #[test]
-fn what_it_uses_is_known() {
+fn a_template_lists_the_names_that_it_uses() {
     let world = World::new();
     let text = "${words}${upper(accounts.email)}${accounts.email}${token}${item(alias, user-id)}${token}";
     let template = world.parse(text).expect("a template");

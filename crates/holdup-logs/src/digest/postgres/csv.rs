@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_counted_and_passed_over() {
+    fn invalid_records_are_counted_and_skipped() {
         let tally = read(&format!(
             "nonsense\n{}x,y\n{}",
             line("duration: 1 ms  statement: select 1"),

@@ -190,7 +190,7 @@ mod tests {
     use crate::digest::tally::Identity;
 
     #[test]
-    fn what_a_server_does_is_counted() {
+    fn the_servers_own_work_is_counted() {
         let mut tally = Tally::new(holdup_sql::Dialect::PostgreSql, Identity::Holdup, Select::default());
         for message in [
             "connection received: host=10.0.0.7 port=4711",

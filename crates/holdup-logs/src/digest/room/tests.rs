@@ -71,7 +71,7 @@ fn the_top_is_exact_and_the_rest_adds_up() {
 
 /// Nothing can be read twice where it comes from a pipe: then it is said which ranks are sure.
 #[test]
-fn what_came_first_is_exact_and_what_may_be_missing_is_said() {
+fn early_statements_are_exact_and_later_ones_bounded() {
     let mut rest = Rest::default();
     let (one, other) = (Key::from_id("one"), Key::from_id("other"));
     rest.add(one, 2, 30);

@@ -60,7 +60,7 @@ fn pg_stat_statements_is_read() {
 }
 
 #[test]
-fn what_is_no_row_is_counted() {
+fn invalid_rows_are_counted() {
     let dump = "query,calls,total_time\n\"select 1\",x,1\n\"select 2\",1,0.5\n\"open,1";
     let report = report(dump);
     assert_eq!((report.calls, report.problems[0].count), (1, 2));

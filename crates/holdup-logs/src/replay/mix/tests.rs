@@ -69,7 +69,7 @@ fn sessions_come_and_go_as_the_log_says() {
 }
 
 #[test]
-fn what_is_left_out_is_counted_and_keeps_its_number() {
+fn left_out_statements_keep_their_number() {
     let log = || {
         vec![
             statement(1, 1, "shop", "BEGIN"),
@@ -112,7 +112,7 @@ fn without_numbers_a_statement_is_one_of_a_free_connection() {
 }
 
 #[test]
-fn what_was_filled_in_is_needed() {
+fn a_prepared_statement_needs_its_parameters() {
     let asked = |sql: &str, parameters: &str| Recorded {
         parameters: parameters.as_bytes().to_vec(),
         ..statement(1, 1, "shop", sql)

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_too_deep_is_left_out() {
+    fn fields_below_the_depth_limit_are_left_out() {
         let nested = |levels| (0..levels).fold(Writer::new().int("x", 1), |it, _| Writer::new().document("d", it));
         let names = |levels| Row::new(Document::read(&nested(levels).finish()).unwrap()).names.len();
         assert_eq!((names(DEPTH_MAX), names(DEPTH_MAX + 1)), (1, 0));

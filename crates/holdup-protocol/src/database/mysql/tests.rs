@@ -357,7 +357,7 @@ fn memory_is_bounded() {
 }
 
 #[test]
-fn what_is_not_taken() {
+fn statements_out_of_turn_are_refused() {
     let mut session = session(Dialect::Mysql, TlsMode::Off);
     assert_eq!(session.execute(&[text("SELECT 1")], false), Err(ExecuteError::NotReady));
     for step in login() {

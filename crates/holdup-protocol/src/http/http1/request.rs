@@ -52,7 +52,7 @@ mod tests {
         Request { method: "GET", scheme: "http", authority: "a.example:81", path: "/x?y", headers: &[], body: None };
 
     #[test]
-    fn what_is_missing_is_added() {
+    fn missing_headers_are_added() {
         let agent = format!("User-Agent: {USER_AGENT}\r\n");
         assert_eq!(text(&GET, true), format!("GET /x?y HTTP/1.1\r\nHost: a.example:81\r\n{agent}\r\n"));
         assert_eq!(
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_stays_as_it_is() {
+    fn given_headers_are_kept() {
         let headers = ["host", "USER-AGENT", "Connection", "content-length"].map(|name| (name, "z"));
         let request = Request { method: "PUT", headers: &headers, body: Some(b"b"), ..GET };
         assert_eq!(

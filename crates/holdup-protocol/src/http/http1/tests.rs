@@ -117,7 +117,7 @@ fn a_remembered_head_means_what_it_meant() {
 }
 
 #[test]
-fn what_is_no_response() {
+fn invalid_responses_are_refused() {
     for bad in [
         "SSH-2.0-OpenSSH\r\n",
         "\r\nHTTP/1.1 200 OK\r\n\r\n",

@@ -217,7 +217,7 @@ mod tests {
         Request { method: "GET", scheme: "https", authority: "a.example:81", path: "/x", headers: &[], body: None };
 
     #[test]
-    fn what_is_missing_is_added() {
+    fn missing_headers_are_added() {
         let agent = format!("user-agent = {USER_AGENT}");
         let begin = [":method = GET", ":scheme = https", ":authority = a.example:81", ":path = /x", &agent];
         assert_eq!(fields(&Template::new(&GET)), begin);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_made_fit() {
+    fn given_headers_are_made_valid_for_http2() {
         let given = [
             ("Host", "b.example"),
             ("Connection", "close"),

@@ -248,7 +248,7 @@ fn ask(wire: &mut Wire, port: u16, seq: u32, ack: u32, text: &str) -> (u32, u32)
 }
 
 #[test]
-fn what_holdup_itself_asks_is_left_out() {
+fn holdups_own_statements_are_left_out() {
     let mut wire = Wire::new();
     let (seq, ack) = ask(&mut wire, 40_001, 0, 50, "/* holdup */ SHOW GLOBAL STATUS");
     // The connection is a proxy's: others may use it.
@@ -264,7 +264,7 @@ fn what_holdup_itself_asks_is_left_out() {
 }
 
 #[test]
-fn what_is_unanswered_ends_with_the_capture() {
+fn unanswered_requests_end_with_the_capture() {
     let mut wire = Wire::new();
     wire.client(0, 50, ACK, PING);
     wire.at += 700_000_000;
@@ -274,7 +274,7 @@ fn what_is_unanswered_ends_with_the_capture() {
 }
 
 #[test]
-fn who_closes_keeps_the_protocol() {
+fn a_closed_connection_keeps_its_protocol() {
     let mut wire = Wire::new();
     wire.client(0, 50, ACK, PING);
     wire.client(5, 50, RST, b"");
@@ -282,7 +282,7 @@ fn who_closes_keeps_the_protocol() {
 }
 
 #[test]
-fn between_strangers_the_handshake_tells_the_side_and_else_nobody_does() {
+fn the_handshake_tells_the_side_of_foreign_hosts() {
     let host = || {
         let own = vec!["10.0.0.9".parse().unwrap()];
         Wire::with(Options { ports: vec![(3306, Protocol::Mysql)], vantage: Vantage::Host(own), ..Options::default() })

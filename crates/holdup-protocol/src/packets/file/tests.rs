@@ -100,7 +100,7 @@ fn pcapng_of_both_orders_in_any_pieces() {
 }
 
 #[test]
-fn what_is_no_capture_says_so() {
+fn a_file_that_is_not_a_capture_is_refused() {
     assert_eq!(read(b"GIF89a and more bytes", 5).1, Err(FileError::Unknown));
     assert_eq!(read(b"\x1f\x8b\x08\0 and more bytes", 5).1, Err(FileError::Compressed));
     assert_eq!(read(b"", 5).1, Err(FileError::Unknown));

@@ -353,7 +353,7 @@ fn cut_and_hostile_messages_are_survived() {
 }
 
 #[test]
-fn what_holdup_asks_to_watch_is_its_own() {
+fn connections_of_holdups_collector_are_recognised() {
     for (name, is_own) in [("holdup", true), ("holdup load", false)] {
         let client = Writer::new().document("application", Writer::new().text("name", name));
         let hello = asked(1, Writer::new().int("hello", 1).document("client", client));

@@ -167,7 +167,7 @@ fn turned_away() {
 }
 
 #[test]
-fn what_is_lost_is_marked_and_the_next_is_read() {
+fn a_lost_exchange_is_marked_and_the_next_is_read() {
     let mut mysql = Mysql::new(None);
     let (mut statements, mut turns) = (Statements::default(), Vec::new());
     let mut to = Sinks { statements: &mut statements, turns: &mut turns };

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_a_trace_come_in_order_and_what_is_no_id_is_nobodys() {
+    fn rows_of_a_trace_are_ordered_and_invalid_ids_are_left_out() {
         assert_eq!(trace_number("0000000000000000000000000000002a"), Some(42));
         for text in ["", "2a", "00000000000000000000000000000000", "+000000000000000000000000000002a"] {
             assert_eq!(trace_number(text), None, "{text}");

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_outlasts_the_request_was_not_waited_for_unless_the_request_gave_up() {
+    fn spans_that_outlast_a_request_count_only_if_it_failed() {
         let mut spans = [span("r", None, "request", 0, 100), span("a", Some("r"), "queue", 90, 400)];
         assert_eq!(account_of(spans.iter()).unwrap().waited_ms(Resource::Queue), 0.0);
         spans[0].status = "error".into();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_sets_off_is_not_the_request_that_sent_it() {
+    fn consumers_of_a_message_do_not_belong_to_the_request() {
         let mut spans = vec![span("r", None, "request", 0, 20), span("c", Some("p"), "request", 30, 500)];
         spans[1].kind = "consumer".into();
         for span in &mut spans {

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_takes_at_once_shows_when_others_wait() {
+    fn the_number_of_slots_shows_when_requests_queue() {
         let see = |waiting| {
             made(waiting).seen(|view| {
                 let outside = view.outside().unwrap();

@@ -32,7 +32,7 @@ fn of_two_calls_at_once_the_slower_one_is_the_path() {
 }
 
 #[test]
-fn what_began_after_both_had_ended_waited_for_both() {
+fn a_span_after_two_ended_ones_waited_for_both() {
     // 1 and 2 together, then 3.
     let pieces = [piece(0, 100, None), piece(0, 60, Some(0)), piece(0, 50, Some(0)), piece(62, 100, Some(0))];
     assert_eq!(path(&pieces), [(1, 0, 60), (0, 60, 62), (3, 62, 100)]);

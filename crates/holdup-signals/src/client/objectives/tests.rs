@@ -224,7 +224,7 @@ fn without_the_seconds_nothing_is_judged() {
 
 /// An objective that ended the run was missed, whatever a warm-up that was found afterwards leaves of it.
 #[test]
-fn what_ended_the_run_was_missed() {
+fn an_objective_that_ended_the_run_was_missed() {
     let mut load = Load::new(&["errors < 20% for 5s"], vec![BASELINE; 8]);
     load.thresholds[0].abort = true;
     let mut manifest = load.manifest();

@@ -247,7 +247,7 @@ fn values_make_no_further_keys() {
 }
 
 #[test]
-fn what_is_open_is_said() {
+fn open_literals_are_reported() {
     for (sql, open) in [
         ("select 'a", true),
         ("select 'a\\'", true),

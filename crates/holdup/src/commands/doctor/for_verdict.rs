@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_the_rivals_is_a_sentence() {
+    fn the_outcome_of_rivals_is_a_sentence() {
         let rival = |cause, outcome| Rival { cause, outcome, text: String::new() };
         let dir = tempfile::tempdir().unwrap();
         let manifest = Manifest::starting("t", 0, Host::default());

@@ -101,7 +101,7 @@ fn a_store_that_never_answers_changes_nothing() {
 }
 
 #[test]
-fn what_was_not_sent_goes_out_later() {
+fn unsent_rows_are_sent_later() {
     let Some(mut server) = with_tables(Kind::Engine) else { return };
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("watched");

@@ -27,7 +27,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 
 /// Only a current server drops a repeated insert; an old one merges equal keys later.
 #[test]
-fn what_another_process_has_sent_meanwhile_is_dropped() {
+fn rows_sent_by_another_process_are_dropped() {
     let Some(server) = with_tables(Kind::Engine) else { return };
     let (dir, url) = (tempfile::tempdir().unwrap(), server.url(DATABASE));
     let folder = dir.path().join("shared").display().to_string();

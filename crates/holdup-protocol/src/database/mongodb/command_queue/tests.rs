@@ -178,7 +178,7 @@ fn a_cursor_is_read_on_in_its_transaction_whose_end_is_no_row() {
 }
 
 #[test]
-fn what_is_not_accepted() {
+fn invalid_command_lists_are_refused() {
     let mut session = connection(Writer::new());
     assert_eq!(session.execute_commands(&[], false, false, b""), Err(ExecuteError::Empty));
     assert_eq!(session.execute_commands(&[find()], true, false, b""), Err(ExecuteError::NoTransactions));

@@ -77,7 +77,7 @@ fn sizes_of_the_table() {
 }
 
 #[test]
-fn what_is_no_block_is_refused() {
+fn invalid_blocks_are_refused() {
     for block in ["80", "be", "ff80", "7f", "00", "0001", "000161", "00016105", "0001610261", "08", "0881ff"] {
         assert_eq!(fields_of(&bytes(block)), Err(Error::Compression), "{block}");
     }

@@ -155,7 +155,7 @@ fn written(session: &mut Session) -> Vec<(FrameHeader, Vec<u8>)> {
 const OK: (&str, &str) = (":status", "200");
 
 #[test]
-fn what_a_session_begins_with() {
+fn a_session_begins_with_preface_and_settings() {
     let mut session = Session::new(config());
     session.allowed_streams = u32::MAX;
     assert!(session.output().starts_with(PREFACE));
@@ -308,7 +308,7 @@ fn the_answer_to_head_has_no_body() {
 }
 
 #[test]
-fn what_ends_the_connection() {
+fn protocol_errors_end_the_connection() {
     let first = |bytes: Vec<u8>| bytes;
     let then = |bytes: Vec<u8>| settled(&[bytes]);
     for (what, bytes, error) in [

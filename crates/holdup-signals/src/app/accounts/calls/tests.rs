@@ -90,7 +90,7 @@ fn both_sightings_of_a_packet_are_one_call() {
 }
 
 #[test]
-fn what_was_not_captured_whole_is_not_relied_on() {
+fn incomplete_exchanges_are_not_used() {
     let mut tables = Tables::default();
     let lost = Exchange { outcome: "lost".into(), ..exchange("server", "a:1", 100, 600) };
     let login = Exchange { kind: "login".into(), ..exchange("server", "a:1", 0, 90) };
@@ -165,7 +165,7 @@ fn an_old_text_lends_no_trace_to_later_executions() {
 }
 
 #[test]
-fn what_was_seen_from_nobody_knows_where_is_not_relied_on() {
+fn exchanges_of_an_unknown_side_are_not_used() {
     let mut tables = Tables::default();
     tables.exchanges.rows = vec![exchange("unknown", "a:1", 100, 600)];
     assert!(Calls::new(&recording(tables)).all().is_empty());
