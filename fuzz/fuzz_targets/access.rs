@@ -3,8 +3,8 @@
 //! never falls, the same again, and of a size that is bounded.
 #![no_main]
 
-use holdup_import::access::lines::Lines;
-use holdup_import::access::{AccessLog, Account, Format};
+use holdup_access::lines::Lines;
+use holdup_access::{AccessLog, Account, Format};
 use holdup_import::traces::{TraceKind, read};
 use libfuzzer_sys::fuzz_target;
 

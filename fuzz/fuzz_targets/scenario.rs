@@ -8,7 +8,7 @@ use std::sync::Once;
 use holdup_load::Scenario;
 use holdup_load::script::program::{Form, Script};
 use holdup_load::script::session::{Moment, Next, Session};
-use holdup_load::script::{FilledRequest, Response};
+use holdup_load::script::{FilledRequest, Response, fill};
 use libfuzzer_sys::fuzz_target;
 
 /// Requests and waits after which a session has been seen enough of.
@@ -45,8 +45,12 @@ fn goes_through(script: &Script, flow: u32, number: u64) {
                 let done = session.draw_rows(script, &asked.feeders).and_then(|()| {
                     session.with_context(script, now, round, |context| match &asked.form {
                         Form::Http { .. } => filled.http(&asked.form, context),
-                        Form::Sql { .. } => holdup_load::script::fill::statements(&asked.form, context).map(drop),
-                        Form::Mongodb { .. } => holdup_load::script::fill::commands(&asked.form, "shop", context).map(drop),
+                        Form::Sql { statements } => {
+                            fill::statements(statements, &mut |text, out| text.render(context, out)).map(drop)
+                        }
+                        Form::Mongodb { commands, .. } => {
+                            fill::commands(commands, "shop", &mut |text, out| text.render(context, out)).map(drop)
+                        }
                     })
                 });
                 if done.is_ok() && matches!(asked.form, Form::Http { .. }) {

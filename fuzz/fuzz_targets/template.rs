@@ -20,8 +20,8 @@ struct World {
 }
 
 static WORLD: LazyLock<World> = LazyLock::new(|| {
-    let row = vec![("email", "a@example.org"), ("First Name", "Ann")];
-    let accounts = Feeder::list(&[row], "scenario.yaml").expect("rows");
+    let row = r#"{"email": "a@example.org", "First Name": "Ann"}"#;
+    let accounts = Feeder::jsonl(row.into(), "scenario.yaml").expect("rows");
     let mut names = Names::default();
     for name in ["text", "lines", "none", "tries"] {
         names.variable(name);
@@ -62,7 +62,7 @@ fn render(text: &str, ctx: &mut Context<'_>) {
     if let Some(constant) = template.constant() {
         assert_eq!(&out[6..], constant.as_bytes());
     }
-    assert!(template.feeders().is_sorted() && template.variables().is_sorted());
+    assert!(template.feeders().is_sorted());
     assert!(text.contains(SECRET) || !format!("{template:?}").contains(SECRET));
 }
 
@@ -97,7 +97,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let lines = Value::List(text.lines().map(Box::from).collect());
     let values = [Value::from(text), lines, Value::None, Value::None];
-    let rows = [Some(WORLD.accounts.row(0)), None];
+    let rows = [WORLD.accounts.row(0), None];
     let mut random = Random::new(bytes.len() as u64);
     let mut ctx = Context {
         values: &values,

@@ -2,6 +2,10 @@
 //! whose output tells the cause from its rivals. `holdup import` reads most of the outputs; the
 //! others are for the reader.
 
+use serde::{Deserialize, Serialize};
+
+use crate::cause::Cause;
+
 /// The machine that a command would run on, by what was pasted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
@@ -38,6 +42,19 @@ pub struct NextCommand {
     pub seconds: u32,
     /// What its output shows.
     pub shows: &'static str,
+}
+
+/// A command whose output decides between causes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PasteNextReport {
+    /// The causes that it tells apart from others.
+    pub causes: Vec<Cause>,
+    /// The command.
+    pub command: String,
+    /// How long it takes, seconds.
+    pub seconds: u32,
+    /// What its output shows.
+    pub shows: String,
 }
 
 impl NextCommand {
@@ -138,7 +155,7 @@ pub(crate) const VACUUM: NextCommand = NextCommand::anywhere(
 
 #[cfg(test)]
 mod tests {
-    use crate::cause::Cause;
+    use super::*;
 
     #[test]
     fn commands_only_read_and_say_how_long_they_take() {

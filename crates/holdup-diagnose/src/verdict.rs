@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::fleet::{ClockReport, FleetReport, HostReport, ShardsReport};
 pub use self::outline::{
-    AgainstReport, ChainLink, DebtReport, EpisodeReport, PasteNextReport, ReadReport, SnapshotReport, SplitReport,
-    TableDebtReport,
+    AgainstReport, ChainLink, DebtReport, EpisodeReport, ReadReport, SnapshotReport, SplitReport, TableDebtReport,
 };
 pub use crate::causes::Role;
 pub use crate::counters::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
@@ -26,6 +25,7 @@ pub use crate::ledger::accounts::{AccountsReport, RequestReport, WaitReport};
 pub use crate::load::{
     LoadReport, OperationReport, Percentiles, ReasonReport, SliceReport, ValidityReport, WarmUpReport,
 };
+pub use crate::next_command::PasteNextReport;
 use crate::search::SearchReport;
 pub(crate) use holdup_recording::words::round;
 use holdup_signals::client::objectives::{self, Objective};

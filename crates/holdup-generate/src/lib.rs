@@ -13,7 +13,6 @@ mod error;
 mod field;
 mod mongodb;
 mod open;
-mod random;
 mod row;
 mod run;
 mod schema;

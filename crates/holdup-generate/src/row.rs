@@ -2,10 +2,20 @@
 
 use std::sync::Arc;
 
+use holdup_load::script::Random;
+
 use crate::field::Value;
-use crate::random::of_row;
 use crate::schema::{Ids, Schema};
 use crate::text::json;
+
+/// Spreads row numbers: an odd number near 2^64 divided by the golden ratio's square root.
+const SPREAD: u64 = 0xd1b5_4a32_d192_ed03;
+
+/// The random numbers of row `number`: a sequence that it and the seed determine.
+fn of_row(seed: u64, number: u64) -> Random {
+    // Neighbouring states would give overlapping sequences: the first number of each is another's seed.
+    Random::new(Random::new(seed ^ number.wrapping_mul(SPREAD)).next())
+}
 
 /// A row: its key, which is its number, and its values in the order of the schema's fields.
 #[derive(Clone, Debug, PartialEq)]

@@ -65,9 +65,9 @@ impl Schema {
             }
         }
         let ids = map.get("ids").map(ids).transpose()?.unwrap_or_default();
-        let given = map.get("rows").map(|node| kinds::whole(node, "rows", 1..=ROWS_MAX)).transpose()?;
+        let given = map.get("rows").map(|node| node.integer("rows", 1..=ROWS_MAX)).transpose()?;
         let rows = rows.or(given).ok_or_else(|| root.error("say how many: rows: 1000000, or --rows 1000000"))?;
-        let own = map.get("seed").map(|node| kinds::whole(node, "the seed", 0..=u64::MAX)).transpose()?;
+        let own = map.get("seed").map(|node| node.integer("the seed", 0..=u64::MAX)).transpose()?;
         Ok(Self { table: table.text()?.to_owned(), key, ids, rows, seed: seed.or(own).unwrap_or(1), fields })
     }
 }

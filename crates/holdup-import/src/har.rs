@@ -7,7 +7,7 @@ mod request;
 mod thread;
 
 use crate::document::{self, Node};
-use crate::note::{Kind, Notes};
+use crate::note::Notes;
 use crate::scenario::{Body, Load, Phase, Request, Scenario, Session, Step};
 use crate::secret::Secrets;
 use crate::template::{UsedNames, label};
@@ -130,7 +130,7 @@ impl Recording {
         close(&mut open, &mut steps);
         if overlaps > 0 {
             let why = format!("{overlaps} began during another one; the scenario sends them one after the other");
-            self.notes.add(Kind::Changed, "requests", 0, why, "");
+            self.notes.changed("requests", 0, why);
         }
         steps
     }

@@ -33,6 +33,7 @@ use names::Names;
 const MOST_APPLIED: usize = 2_000_000;
 
 /// A plan that is being converted to a scenario.
+#[derive(Default)]
 struct Plan<'a> {
     file: &'a str,
     names: Names,
@@ -64,17 +65,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Conversion, Imp
     let base = options.base_url.as_deref().map(target::base).transpose().map_err(|why| ImportError::new("", 0, why))?;
     let mut notes = Notes::default();
     let names = variables::gather(&tops, &mut notes);
-    let mut plan = Plan {
-        file,
-        names,
-        notes,
-        base,
-        has_cookies: false,
-        redirects: [0; 2],
-        timeout_ms: None,
-        listeners: Vec::new(),
-        applied: 0,
-    };
+    let mut plan = Plan { file, names, notes, base, ..Plan::default() };
     let mut scenario = Scenario { name: crate::template::label(&top.name), ..Scenario::default() };
     if scenario.name.is_empty() {
         "imported".clone_into(&mut scenario.name);
@@ -158,13 +149,13 @@ impl Plan<'_> {
             scenario.http.push(("redirects", "0".to_owned()));
         } else if stays > 0 {
             let why = format!("{stays} samplers do not follow redirects, {follows} do; in the scenario all do");
-            self.notes.add(Kind::Changed, "HTTP samplers", 0, why, "");
+            self.notes.changed("HTTP samplers", 0, why);
         }
         if !self.listeners.is_empty() {
             let mut lines = std::mem::take(&mut self.listeners);
             lines.sort_unstable();
             for line in lines {
-                self.notes.add(Kind::LeftOut, "listeners", line, "holdup records these figures by itself", "");
+                self.notes.left_out("listeners", line, "holdup records these figures by itself");
             }
         }
         scenario.feeders = std::mem::take(&mut self.names.feeders);
@@ -195,7 +186,7 @@ impl Plan<'_> {
         }
         let names: Vec<&str> = values.iter().map(|(name, _)| name.as_str()).collect();
         let why = "each session computes them anew; JMeter computes them once";
-        self.notes.add(Kind::Changed, format!("variables {}", names.join(", ")), 0, why, "");
+        self.notes.changed(format!("variables {}", names.join(", ")), 0, why);
         if let Body::Sessions(sessions) = &mut scenario.body {
             sessions.iter_mut().for_each(|session| session.steps.insert(0, Step::Set(values.clone())));
         }
@@ -285,16 +276,6 @@ mod tests {
 
     /// A plan with nothing in it, for tests of its parts.
     pub(super) fn plan() -> Plan<'static> {
-        Plan {
-            file: "f",
-            names: Names::default(),
-            notes: Notes::default(),
-            base: None,
-            has_cookies: false,
-            redirects: [0; 2],
-            timeout_ms: None,
-            listeners: Vec::new(),
-            applied: 0,
-        }
+        Plan { file: "f", ..Plan::default() }
     }
 }

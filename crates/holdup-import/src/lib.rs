@@ -1,13 +1,12 @@
 //! Converts other tools' files. JMeter's plans, browsers' HAR files and OpenAPI descriptions become
-//! scenarios. The output of Amazon's command line becomes series ([`aws`]), and so do access logs
-//! ([`access`]), traces in files ([`traces`]) and what a mongod keeps of itself ([`ftdc`]). Outputs of other tools, as people paste them,
+//! scenarios. The output of Amazon's command line becomes series ([`aws`]), and so do
+//! traces in files ([`traces`]) and what a mongod keeps of itself ([`ftdc`]). Outputs of other tools, as people paste them,
 //! become rows of a recording ([`text`]). Pure: it opens no file and resolves no name. Input are
 //! bytes; output are the text of a scenario and a list of everything that it does not contain.
 //! Nothing is dropped silently: each loss is a [`Note`].
 
 #![forbid(unsafe_code)]
 
-pub mod access;
 pub mod aws;
 pub mod clocks;
 pub mod cloud;

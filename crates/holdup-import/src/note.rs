@@ -67,6 +67,16 @@ pub(crate) struct Notes {
 const MOST: usize = 10_000;
 
 impl Notes {
+    /// Adds an element that is not in the scenario, without advice.
+    pub(crate) fn left_out(&mut self, element: impl Into<String>, line: usize, why: impl Into<String>) {
+        self.add(Kind::LeftOut, element, line, why, "");
+    }
+
+    /// Adds one that behaves differently there, without advice.
+    pub(crate) fn changed(&mut self, element: impl Into<String>, line: usize, why: impl Into<String>) {
+        self.add(Kind::Changed, element, line, why, "");
+    }
+
     pub(crate) fn add(
         &mut self,
         kind: Kind,

@@ -80,7 +80,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Conversion, Imp
     }
     if let Some(node) = root.get("webhooks") {
         let why = "the service sends these requests, it does not receive them";
-        description.notes.add(Kind::LeftOut, "webhooks", node.line, why, "");
+        description.notes.left_out("webhooks", node.line, why);
     }
     let writes = operations.iter().filter(|r| matches!(r.method.as_str(), "post" | "put" | "patch" | "delete")).count();
     if writes > 0 {

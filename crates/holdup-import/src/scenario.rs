@@ -127,6 +127,36 @@ pub enum Step {
     End(&'static str),
 }
 
+impl Step {
+    /// The lists of steps within it.
+    pub fn inner(&self) -> Vec<&Vec<Self>> {
+        match self {
+            Self::Repeat { steps, .. }
+            | Self::While { steps, .. }
+            | Self::During { steps, .. }
+            | Self::ForEach { steps, .. }
+            | Self::Group { steps, .. } => vec![steps],
+            Self::If { steps, otherwise, .. } => vec![steps, otherwise],
+            Self::Choose(branches) | Self::InTurn(branches) => branches.iter().collect(),
+            Self::Request(_) | Self::Think(_) | Self::Set(_) | Self::Feed(_) | Self::End(_) => Vec::new(),
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn inner_mut(&mut self) -> Vec<&mut Vec<Self>> {
+        match self {
+            Self::Repeat { steps, .. }
+            | Self::While { steps, .. }
+            | Self::During { steps, .. }
+            | Self::ForEach { steps, .. }
+            | Self::Group { steps, .. } => vec![steps],
+            Self::If { steps, otherwise, .. } => vec![steps, otherwise],
+            Self::Choose(branches) | Self::InTurn(branches) => branches.iter_mut().collect(),
+            Self::Request(_) | Self::Think(_) | Self::Set(_) | Self::Feed(_) | Self::End(_) => Vec::new(),
+        }
+    }
+}
+
 /// A request, with templates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {

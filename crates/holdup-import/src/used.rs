@@ -40,26 +40,13 @@ fn names_of_steps(steps: &[Step], used: &mut HashSet<String>, set: &mut HashSet<
         match step {
             Step::Request(request) => set.extend(request.captures.iter().map(|(name, _)| name.clone())),
             Step::Set(values) => set.extend(values.iter().map(|(name, _)| name.clone())),
-            Step::Repeat { counter, steps, .. } => {
-                set.extend(counter.clone());
-                names_of_steps(steps, used, set);
-            }
-            Step::ForEach { list, item, steps } => {
+            Step::Repeat { counter, .. } => set.extend(counter.clone()),
+            Step::ForEach { list, item, .. } => {
                 used.insert(list.clone());
                 set.insert(item.clone());
-                names_of_steps(steps, used, set);
             }
-            Step::While { steps, .. } | Step::During { steps, .. } | Step::Group { steps, .. } => {
-                names_of_steps(steps, used, set)
-            }
-            Step::If { steps, otherwise, .. } => {
-                names_of_steps(steps, used, set);
-                names_of_steps(otherwise, used, set);
-            }
-            Step::Choose(branches) | Step::InTurn(branches) => {
-                branches.iter().for_each(|b| names_of_steps(b, used, set))
-            }
-            Step::Think(_) | Step::Feed(_) | Step::End(_) => {}
+            _ => {}
         }
+        step.inner().into_iter().for_each(|inner| names_of_steps(inner, used, set));
     }
 }

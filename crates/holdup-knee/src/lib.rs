@@ -24,11 +24,11 @@ mod statistics;
 mod step;
 
 #[cfg(test)]
-mod simulation;
+mod tests;
 
 pub use config::{Config, Objective};
 pub use figure::figure;
 pub use finding::{Breaking, Curve, Estimate, Finding, Hysteresis, MissedRequirement, Peak, Point, StepResult, Usl};
 pub use judge::judge;
-pub use search::{Move, Progress, Search};
+pub use search::{Move, Search};
 pub use step::{Purpose, Second, Step, Summary};

@@ -82,9 +82,6 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// All, in the order in which they come.
-    pub const ALL: [Self; 6] = [Self::Explore, Self::Refine, Self::Confirm, Self::Overload, Self::Recover, Self::Curve];
-
     /// Its name in recordings and views.
     pub fn name(self) -> &'static str {
         match self {
@@ -95,10 +92,5 @@ impl Purpose {
             Self::Recover => "recover",
             Self::Curve => "curve",
         }
-    }
-
-    /// The purpose of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|purpose| purpose.name() == name)
     }
 }

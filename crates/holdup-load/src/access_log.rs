@@ -2,10 +2,7 @@
 //! combined format and JSON lines. It does not guess at unreadable lines: it counts them and shows
 //! the first one, and refuses a file in which they are many.
 
-mod combined;
 mod distinct;
-mod json;
-mod request;
 #[cfg(test)]
 mod tests;
 
@@ -15,12 +12,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use distinct::Distinct;
-use holdup_import::access::lines::{Line, Lines, MAX_LINE};
-use holdup_import::access::time;
+use holdup_access::lines::{Line, Lines, MAX_LINE};
+use holdup_access::{Arrival, combined, json_arrival};
 use holdup_recording::files;
-use request::Request;
-
-pub use request::METHODS;
 
 use crate::schedule::Replay;
 
@@ -145,14 +139,6 @@ pub enum LogError {
     },
 }
 
-/// One parsed line.
-struct LogEntry<'a> {
-    /// Nanoseconds since the Unix epoch.
-    at: i64,
-    /// None if the request can't be sent.
-    request: Option<Request<'a>>,
-}
-
 /// Reads the log at `path`.
 ///
 /// # Errors
@@ -201,7 +187,7 @@ impl Reading {
                     Format::Common => false,
                     Format::Json => true,
                 };
-                if is_json { json::parse(trimmed) } else { combined::parse(trimmed) }.map_err(str::to_owned)
+                if is_json { json_arrival(trimmed) } else { combined::arrival(trimmed) }.map_err(str::to_owned)
             }
         };
         self.lines += 1;
@@ -214,7 +200,7 @@ impl Reading {
         }
     }
 
-    fn entry(&mut self, entry: &LogEntry<'_>, options: &Options) {
+    fn entry(&mut self, entry: &Arrival<'_>, options: &Options) {
         if let Some(methods) = &options.methods {
             match &entry.request {
                 Some(request) if methods.contains(&request.method) => self.which.push(self.distinct.number(request)),

@@ -6,17 +6,22 @@
 //! with its age.
 //!
 //! A [`run::Loop`] is one thread with one epoll set and a part of the schedule; loops share nothing
-//! while they run. [`gather`] merges what they report. [`connection`] moves bytes, [`slots`] hold
-//! the requests in flight, and [`books`] hold counts, histograms and rows.
+//! while they run. [`gather`] merges what they report. [`connection`] moves bytes, a [`driver`]
+//! speaks the protocol, [`slots`] hold the requests in flight, and [`books`] hold counts, histograms and rows.
 
 mod books;
 mod clock;
 mod connection;
 mod cookies;
+mod driver;
 mod gather;
+mod intake;
+mod layout;
+mod link;
 mod outcome;
 mod own;
 mod plan;
+mod prepared;
 mod redirect;
 mod refusals;
 mod run;

@@ -249,6 +249,12 @@ fn positive(node: &Node) -> Result<Duration, YamlError> {
     if length.is_zero() { Err(node.error("must be longer than 0s")) } else { Ok(length) }
 }
 
+/// A seed: a whole number.
+fn seed(node: &Node) -> Result<u64, YamlError> {
+    let text = node.text()?;
+    text.parse().map_err(|_| node.error(format!("expected a whole number from 0, found \"{text}\"")))
+}
+
 /// A path without its query, which may contain what must not appear in a report.
 pub fn without_query(path: &str) -> &str {
     path.split('?').next().unwrap_or(path)

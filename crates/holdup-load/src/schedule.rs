@@ -187,21 +187,20 @@ impl Schedule {
 
     /// A replayed log as one stretch called `name`.
     pub fn replayed(replay: Replay, name: String, length: Duration) -> Self {
-        let rate = replay.len() as f64 / length.as_secs_f64().max(1e-9);
-        let stretch = Stretch { name, length, rate_from: rate, rate_to: rate };
-        let mut curve = Curve::default();
-        curve.push(curve::line(length, rate, rate));
-        Self::from_parts(vec![stretch], curve, Timing::Replay(replay))
+        Self::logged(name, length, replay.len() as u64, Timing::Replay(replay))
     }
 
     /// A recorded mix as one stretch called `name`.
     pub fn played(played: RecordedMix, name: String) -> Self {
-        let length = played.length();
-        let rate = played.total() as f64 / length.as_secs_f64().max(1e-9);
-        let stretch = Stretch { name, length, rate_from: rate, rate_to: rate };
+        Self::logged(name, played.length(), played.total(), Timing::Played(played))
+    }
+
+    /// A log of so many arrivals as one stretch.
+    fn logged(name: String, length: Duration, total: u64, timing: Timing) -> Self {
+        let rate = total as f64 / length.as_secs_f64().max(1e-9);
         let mut curve = Curve::default();
         curve.push(curve::line(length, rate, rate));
-        Self::from_parts(vec![stretch], curve, Timing::Played(played))
+        Self::from_parts(vec![Stretch { name, length, rate_from: rate, rate_to: rate }], curve, timing)
     }
 
     /// The recorded mix, if it is one.

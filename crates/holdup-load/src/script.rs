@@ -18,10 +18,11 @@ mod random;
 mod response;
 pub mod session;
 mod template;
+#[cfg(test)]
+mod tests;
 mod value;
-mod world;
 
-pub use capture::{Capture, Pick, Place, Source};
+pub use capture::{Capture, Pick};
 pub use condition::{Condition, Subjects};
 pub use context::Context;
 pub use failure::StepFailure;

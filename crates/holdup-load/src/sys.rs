@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
+use socket2::{Domain, SockRef, Socket, Type};
+
 /// Nanoseconds of the monotonic clock.
 pub fn monotonic_ns() -> i64 {
     clock_ns(libc::CLOCK_MONOTONIC)
@@ -247,24 +249,7 @@ pub fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<(usize, Option
 
 /// The error of connecting, once the socket is ready; none if it is connected.
 pub fn connect_error(socket: &OwnedFd) -> Option<io::Error> {
-    let mut error: libc::c_int = 0;
-    let mut length = size_of_val(&error) as libc::socklen_t;
-    // SAFETY: `error` and `length` live through the call and `length` is the size of `error`.
-    let result = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut error).cast(), &raw mut length)
-    };
-    match (result, error) {
-        (0, 0) => None,
-        (0, code) => Some(io::Error::from_raw_os_error(code)),
-        _ => Some(io::Error::last_os_error()),
-    }
-}
-
-fn switch_on(socket: libc::c_int, level: libc::c_int, option: libc::c_int) {
-    let on: libc::c_int = 1;
-    // SAFETY: `on` lives through the call and its size is given. A failure is ignored: older
-    // kernels lack the option.
-    unsafe { libc::setsockopt(socket, level, option, (&raw const on).cast(), size_of_val(&on) as libc::socklen_t) };
+    SockRef::from(socket).take_error().unwrap_or_else(Some)
 }
 
 /// Starts a connection to `address` without waiting for it.
@@ -272,43 +257,16 @@ fn switch_on(socket: libc::c_int, level: libc::c_int, option: libc::c_int) {
 /// # Errors
 /// The kernel's: no descriptor left, no local port left, no route.
 pub fn connect(address: &SocketAddr) -> io::Result<OwnedFd> {
-    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-    // SAFETY: the descriptor is new; the address structures are whole and their lengths are right.
-    unsafe {
-        let fd = libc::socket(family, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let socket = OwnedFd::from_raw_fd(fd);
-        switch_on(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY);
-        switch_on(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS);
-        let result = match address {
-            SocketAddr::V4(v4) => {
-                let raw = libc::sockaddr_in {
-                    sin_family: libc::AF_INET as libc::sa_family_t,
-                    sin_port: v4.port().to_be(),
-                    sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(v4.ip().octets()) },
-                    sin_zero: [0; 8],
-                };
-                libc::connect(fd, (&raw const raw).cast(), size_of_val(&raw) as libc::socklen_t)
-            }
-            SocketAddr::V6(v6) => {
-                let raw = libc::sockaddr_in6 {
-                    sin6_family: libc::AF_INET6 as libc::sa_family_t,
-                    sin6_port: v6.port().to_be(),
-                    sin6_flowinfo: v6.flowinfo(),
-                    sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
-                    sin6_scope_id: v6.scope_id(),
-                };
-                libc::connect(fd, (&raw const raw).cast(), size_of_val(&raw) as libc::socklen_t)
-            }
-        };
-        if result < 0 {
-            let error = io::Error::last_os_error();
-            if error.raw_os_error() != Some(libc::EINPROGRESS) {
-                return Err(error);
-            }
-        }
-        Ok(socket)
+    let kind = Type::STREAM.nonblocking().cloexec();
+    let socket = Socket::new_raw(Domain::for_address(*address), kind, None)?;
+    // Older kernels may lack one of the two options.
+    let _ = socket.set_tcp_nodelay(true);
+    let on: libc::c_int = 1;
+    let (length, option) = (size_of_val(&on) as libc::socklen_t, libc::SO_TIMESTAMPNS);
+    // SAFETY: `on` lives through the call and its size is given.
+    unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const on).cast(), length) };
+    match socket.connect(&(*address).into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(socket.into()),
     }
 }

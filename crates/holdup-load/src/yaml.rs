@@ -8,6 +8,8 @@ mod read;
 mod tests;
 
 use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,10 +105,7 @@ impl Node {
         };
         for (key, node) in entries {
             if !known.contains(&key.as_str()) {
-                let hint = nearest(key, known).map_or_else(
-                    || format!("there are: {}", known.join(", ")),
-                    |name| format!("did you mean \"{name}\"?"),
-                );
+                let hint = hint(key, known);
                 let path = self.path();
                 let place = if path.is_empty() { path } else { format!(" in {path}") };
                 return Err(YamlError {
@@ -155,29 +154,46 @@ impl Node {
     ///
     /// # Errors
     /// If it is not a number, or out of range.
-    pub fn number(&self, what: &str, range: std::ops::RangeInclusive<f64>) -> Result<f64, YamlError> {
-        let text = self.text()?;
-        let value: f64 = text.parse().map_err(|_| self.error(format!("expected {what}, found \"{text}\"")))?;
-        if range.contains(&value) {
-            Ok(value)
-        } else {
-            Err(self.error(format!("{text} is out of range: {what}, from {} to {}", range.start(), range.end())))
-        }
+    pub fn number(&self, what: &str, range: RangeInclusive<f64>) -> Result<f64, YamlError> {
+        self.within(what, "", range)
     }
 
     /// As an integer in `range`.
     ///
     /// # Errors
     /// If it is not an integer, or out of range.
-    pub fn integer(&self, what: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, YamlError> {
+    pub fn integer<T: FromStr + PartialOrd + fmt::Display>(
+        &self,
+        what: &str,
+        range: RangeInclusive<T>,
+    ) -> Result<T, YamlError> {
+        self.within(what, ", a whole number", range)
+    }
+
+    fn within<T: FromStr + PartialOrd + fmt::Display>(
+        &self,
+        what: &str,
+        kind: &str,
+        range: RangeInclusive<T>,
+    ) -> Result<T, YamlError> {
         let text = self.text()?;
-        let value: u32 =
-            text.parse().map_err(|_| self.error(format!("expected {what}, a whole number, found \"{text}\"")))?;
+        let value = text.parse().map_err(|_| self.error(format!("expected {what}{kind}, found \"{text}\"")))?;
         if range.contains(&value) {
-            Ok(value)
-        } else {
-            Err(self.error(format!("{text} is out of range: {what}, from {} to {}", range.start(), range.end())))
+            return Ok(value);
         }
+        Err(self.error(format!("{text} is out of range: {what}, from {} to {}", range.start(), range.end())))
+    }
+
+    /// As one of the words of `known`; `what` names it.
+    ///
+    /// # Errors
+    /// If it is another one: the message names all of `known`.
+    pub fn one_of<T: Copy>(&self, what: &str, known: &[(&str, T)]) -> Result<T, YamlError> {
+        let text = self.text()?;
+        known.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant).ok_or_else(|| {
+            let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+            self.error(format!("unknown {what} \"{text}\"; there are: {}", words.join(", ")))
+        })
     }
 
     /// As a duration such as `250ms`, `20s`, `1m30s`, `2h`.
@@ -223,36 +239,16 @@ impl Node {
     ///
     /// # Errors
     /// The first that `with` returns.
-    pub fn fill(&mut self, with: &impl Fn(&Self, &str) -> Result<Option<String>, YamlError>) -> Result<(), YamlError> {
-        let filled = match &self.value {
-            Value::Text(text) => with(self, text)?,
-            _ => None,
-        };
+    pub fn fill<E>(&mut self, with: &mut impl FnMut(&Self, &str) -> Result<Option<String>, E>) -> Result<(), E> {
+        if let Value::Text(text) = &self.value
+            && let Some(filled) = with(self, text)?
+        {
+            self.value = Value::Text(filled);
+        }
         match &mut self.value {
-            Value::Text(text) => {
-                if let Some(filled) = filled {
-                    *text = filled;
-                }
-                Ok(())
-            }
             Value::List(items) => items.iter_mut().try_for_each(|item| item.fill(with)),
             Value::Map(entries) => entries.iter_mut().try_for_each(|(_, node)| node.fill(with)),
-            Value::Empty => Ok(()),
-        }
-    }
-
-    /// Replaces each text in it for which `with`, given its path and the text, returns another.
-    pub fn rewrite(&mut self, with: &mut impl FnMut(&str, &str) -> Option<String>) {
-        let path = self.path();
-        match &mut self.value {
-            Value::Text(text) => {
-                if let Some(other) = with(&path, text) {
-                    *text = other;
-                }
-            }
-            Value::List(items) => items.iter_mut().for_each(|item| item.rewrite(with)),
-            Value::Map(entries) => entries.iter_mut().for_each(|(_, node)| node.rewrite(with)),
-            Value::Empty => {}
+            Value::Text(_) | Value::Empty => Ok(()),
         }
     }
 
@@ -323,4 +319,13 @@ impl<'a> Map<'a> {
 /// The one of `known` that is most likely meant by `word`, if any is near.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     crate::script::nearest(word, known.iter().copied())
+}
+
+/// What to write instead of `word`, which is none of `known`.
+pub fn hint(word: &str, known: &[&str]) -> String {
+    match nearest(word, known) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None if known.is_empty() => "none exists".to_owned(),
+        None => format!("there are: {}", known.join(", ")),
+    }
 }

@@ -11,7 +11,8 @@ pub mod replica;
 pub mod report;
 pub mod touches;
 
+pub use holdup_sql::Dialect;
 pub use holdup_sql::catalog::{Index, Table};
 pub use index::Candidate;
 pub use report::{Advice, Report, StatementCost, advise};
-pub use touches::{Dialect, Touches};
+pub use touches::Touches;

@@ -192,6 +192,7 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use holdup_diagnose::Cause;
     use holdup_diagnose::verdict::{Evidence, Finding, Role};
     use holdup_recording::Batch;
     use holdup_recording::manifest::Host;
@@ -205,11 +206,11 @@ mod tests {
 
     fn finding(evidence: Vec<Evidence>) -> Finding {
         Finding {
-            cause: HOSTILE.to_owned(),
+            cause: Cause::DiskFull,
             title: HOSTILE.to_owned(),
             role: Role::Root,
             follows_from: None,
-            adds_to: Some(HOSTILE.to_owned()),
+            adds_to: None,
             hosts: Vec::new(),
             confidence: 0.9,
             explains_ms: 1.0,

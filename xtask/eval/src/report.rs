@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write as _};
 
 use anyhow::Result;
 use holdup_diagnose::counters::judge::Ranking;
-use holdup_diagnose::counters::votes::Part;
+use holdup_diagnose::trace::votes::Part;
 use holdup_signals::time::counters::Family;
 use holdup_signals::time::counters::jitter::Jitter;
 use serde_json::{Value, json};

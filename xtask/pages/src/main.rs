@@ -1,6 +1,6 @@
-//! Pages that are made of the code: `docs/causes/<slug>.md` of what is to know of a cause and `docs/collectors.md` of the
-//! registered sources and metrics. They are committed, so that they can be read where nothing is built; a test says whether they
-//! still are what the code gives, and so does `--check`. `cargo xtask docs` is the way to call it.
+//! Pages that are made of the code: `docs/causes/<slug>.md` of what is to know of a cause, `docs/collectors.md` of the registered
+//! sources and `docs/collectors/<source>.md` of their metrics. They are committed, so that they can be read where nothing is
+//! built; a test says whether they still are what the code gives, and so does `--check`. `cargo xtask docs` is the way to call it.
 
 #![forbid(unsafe_code)]
 
@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use holdup_collect::watch::SCHEMES;
+use holdup_diagnose::causes::{Cause, Edge, Source as Origin};
 use holdup_diagnose::explain::{self, Page};
-use holdup_recording::metrics::{Family, Metric, SOURCES};
+use holdup_recording::metrics::{Family, Metric, SOURCES, Source};
 
 const CAUSES: &str = "docs/causes";
+const COLLECTORS: &str = "docs/collectors";
 
 fn main() -> Result<()> {
     match std::env::args().nth(1).as_deref() {
@@ -28,9 +30,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Writes every page, and removes pages of causes that are gone.
+/// Writes every page, and removes pages of causes and sources that are gone.
 fn write(root: &Path) -> Result<()> {
-    fs::create_dir_all(root.join(CAUSES))?;
+    for folder in [CAUSES, COLLECTORS] {
+        fs::create_dir_all(root.join(folder))?;
+    }
     let pages = pages();
     for path in strays(root, &pages) {
         fs::remove_file(root.join(&path))?;
@@ -57,13 +61,13 @@ fn check(root: &Path) -> Result<()> {
     if stale.is_empty() { Ok(()) } else { bail!("not what the code gives: {}", stale.join(", ")) }
 }
 
-/// Files in the folder of causes that no rule gives.
+/// Files in the folders of causes and sources that the code does not give.
 fn strays(root: &Path, pages: &BTreeMap<String, String>) -> Vec<String> {
-    let mut found: Vec<String> = fs::read_dir(root.join(CAUSES))
+    let files = |folder| fs::read_dir(root.join(folder)).into_iter().flatten().filter_map(Result::ok);
+    let path = |folder, entry: fs::DirEntry| format!("{folder}/{}", entry.file_name().to_string_lossy());
+    let mut found: Vec<String> = [CAUSES, COLLECTORS]
         .into_iter()
-        .flatten()
-        .filter_map(Result::ok)
-        .map(|entry| format!("{CAUSES}/{}", entry.file_name().to_string_lossy()))
+        .flat_map(|folder| files(folder).map(move |entry| path(folder, entry)))
         .filter(|path| path.ends_with(".md") && !pages.contains_key(path))
         .collect();
     found.sort();
@@ -75,7 +79,9 @@ fn pages() -> BTreeMap<String, String> {
     let mut pages: BTreeMap<String, String> =
         explain::pages().iter().map(|page| (format!("{CAUSES}/{}.md", page.cause), cause(page))).collect();
     pages.insert(format!("{CAUSES}/README.md"), index());
+    pages.insert(format!("{CAUSES}/links.md"), links());
     pages.insert("docs/collectors.md".to_owned(), collectors());
+    pages.extend(SOURCES.iter().map(|source| (format!("{COLLECTORS}/{}.md", source.name), metrics(source))));
     pages
 }
 
@@ -94,36 +100,73 @@ fn cause(page: &Page) -> String {
 
 fn index() -> String {
     let mut text = made_of("crates/holdup-diagnose/src/explain.rs");
-    text += "# Causes\n\nWhat holdup can find, clear, or say it could not judge, in the order in which a request meets them.\n\n";
-    let line = |page: &Page| format!("- [{}]({}.md): `{}`\n", page.title, page.cause, page.cause);
-    text.extend(explain::pages().iter().map(line));
+    text += "# Causes\n\nThe causes that holdup finds, clears, or reports as not judged, in the order in which a request \
+             meets them. The second column says which sources to watch.\n\n| cause | what is needed |\n|---|---|\n";
+    for page in explain::pages() {
+        let needs =
+            page.sections.iter().find(|(heading, _)| *heading == "What is needed").map(|(_, text)| text.as_str());
+        text += &format!("| [{}]({1}.md): `{1}` | {2} |\n", page.title, page.cause, needs.unwrap_or_default());
+    }
     text
+}
+
+/// Which cause may follow from which, and which others it adds to.
+fn links() -> String {
+    let mut text = made_of("crates/holdup-diagnose/src/causes/");
+    text += "# Which cause may follow from which\n\n[How a verdict links causes](../verdict/links.md) says when one of these \
+             links counts. The nearest cause stands first.\n\n| cause | may follow from | adds to |\n|---|---|---|\n";
+    for cause in Cause::ALL {
+        let of = cause.definition();
+        let mut from: Vec<String> = Vec::new();
+        for edge in of.follows_from {
+            let behind_app = edge.from.iter().copied().flatten().any(|origin| *origin == Origin::AnyBehindApp);
+            let others = behind_app.then(|| "any other cause behind the app".to_owned());
+            let named = Edge::causes(edge).into_iter().map(link).chain(others);
+            named.for_each(|name| {
+                if !from.contains(&name) {
+                    from.push(name)
+                }
+            });
+        }
+        let adds_to = |limit: &Cause| of.adds_to.iter().flat_map(|c| c.to).copied().flatten().any(|o| o.has(*limit));
+        let to: Vec<String> = Cause::ALL.iter().copied().filter(adds_to).map(link).collect();
+        if !from.is_empty() || !to.is_empty() {
+            text += &format!("| {} | {} | {} |\n", link(*cause), from.join(", "), to.join(", "));
+        }
+    }
+    text
+}
+
+fn link(cause: Cause) -> String {
+    format!("[`{cause}`]({cause}.md)")
 }
 
 fn collectors() -> String {
     let mut text = made_of("crates/holdup-collect/src/watch.rs and crates/holdup-recording/src/metrics/");
-    text += "# Sources\n\nWhat `--watch` takes, and `watch:` in a scenario. `holdup doctor` proposes the list for a machine.\n\n";
+    text += "# Sources\n\nThe addresses that `--watch` takes, and `watch:` in a scenario. `holdup doctor` proposes the list \
+             for a machine.\n\n";
     text += "| `--watch` | is |\n|---|---|\n";
     for (_, example, what, _) in SCHEMES {
         text += &format!("| `{example}` | {what} |\n");
     }
-    text + &metrics()
+    text += "\n## Metrics\n\nThe names in the table \
+             [samples](recording/tables.md#samples-one-raw-counter-or-gauge-at-one-instant), by source. A counter only grows until its \
+             source restarts. A histogram is two counters, `_count` and `_sum`. `…*` stands for all names that begin so.\n\n";
+    text.extend(SOURCES.iter().map(|source| format!("- [{}](collectors/{}.md)\n", source.title, source.name)));
+    text
 }
 
-/// The registry, a table a source.
-fn metrics() -> String {
-    let mut text = "\n## Metrics\n\n".to_owned();
-    text += "What stands in the table [samples](recording.md#samples-one-raw-counter-or-gauge-at-one-instant), by source. \
-             A counter only grows until its source restarts. A histogram is two counters, `_count` and `_sum`. \
-             `…*` stands for all names that begin so.\n";
-    for source in SOURCES {
-        text += &format!("\n### {}\n\n| metric | kind | unit | |\n|---|---|---|---|\n", source.title);
-        for Metric { name, kind, unit, description, .. } in source.metrics {
-            text += &format!("| `{name}` | {kind} | {unit} | {description} |\n");
-        }
-        for Family { prefix, unit, description, .. } in source.families {
-            text += &format!("| `{prefix}*` | | {unit} | {description} |\n");
-        }
+/// The metrics of one source.
+fn metrics(source: &Source) -> String {
+    let file = source.name.replace('-', "_");
+    let mut text = made_of(&format!("crates/holdup-recording/src/metrics/{file}.rs"));
+    text += &format!("# {}\n\n[All sources](../collectors.md)\n\n", source.title);
+    text += "| metric | kind | unit | |\n|---|---|---|---|\n";
+    for Metric { name, kind, unit, description, .. } in source.metrics {
+        text += &format!("| `{name}` | {kind} | {unit} | {description} |\n");
+    }
+    for Family { prefix, unit, description, .. } in source.families {
+        text += &format!("| `{prefix}*` | | {unit} | {description} |\n");
     }
     text
 }
@@ -146,7 +189,7 @@ mod tests {
         }
         assert!(pages["docs/causes/README.md"].contains("network_delay.md"));
         assert!(pages["docs/collectors.md"].contains("`pid:4711`"));
-        assert!(pages["docs/collectors.md"].contains("| `system_threads` | gauge | count |"));
+        assert!(pages["docs/collectors/host.md"].contains("| `system_threads` | gauge | count |"));
     }
 
     #[test]

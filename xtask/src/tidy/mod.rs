@@ -2,6 +2,7 @@
 //! already so when a check came is in `xtask/ratchet.txt` and may only get better.
 
 mod checks;
+mod documents;
 mod house;
 mod metrics;
 mod prose;
@@ -63,7 +64,7 @@ fn is_module(line: &str) -> bool {
 pub fn run(root: &Path) -> Result<()> {
     let sources = sources(root)?;
     let kept = Ratchet::parse(&fs::read_to_string(root.join(RATCHET)).unwrap_or_default())?;
-    let (problems, lowered) = problems(&sources, &kept);
+    let (problems, lowered) = problems(root, &sources, &kept);
     if !problems.is_empty() {
         for problem in &problems {
             println!("   {problem}");
@@ -78,8 +79,9 @@ pub fn run(root: &Path) -> Result<()> {
 }
 
 /// What is wrong, and the ratchet as it would be.
-fn problems(sources: &[Source], kept: &Ratchet) -> (Vec<String>, Ratchet) {
+fn problems(root: &Path, sources: &[Source], kept: &Ratchet) -> (Vec<String>, Ratchet) {
     let mut problems: Vec<String> = sources.iter().flat_map(checks::all).collect();
+    problems.extend(documents::problems(root, sources));
     problems.extend(examples_that_do_not_run(sources));
     problems.extend(unsafe_left_open(sources));
     problems.extend(house::problems(sources));
@@ -171,7 +173,7 @@ mod tests {
     fn the_house_is_tidy() {
         let root = crate::root();
         let kept = Ratchet::parse(&fs::read_to_string(root.join(RATCHET)).unwrap()).unwrap();
-        let (problems, _) = problems(&sources(&root).unwrap(), &kept);
+        let (problems, _) = problems(&root, &sources(&root).unwrap(), &kept);
         assert!(problems.is_empty(), "{}", problems.join("\n"));
     }
 

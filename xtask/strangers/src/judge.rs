@@ -1,6 +1,7 @@
 //! Judges the corpus offline: each draw as each watcher would have recorded it, by the library that `holdup diagnose`
 //! calls.
 
+use holdup_diagnose::Cause;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -73,16 +74,16 @@ fn one(folder: &Path, truth: &Truth) -> Result<Answers> {
 
 /// What is scored of a diagnosis.
 pub fn answer(diagnosis: &Diagnosis) -> Answer {
-    let mut findings: Vec<(&str, f64)> = diagnosis.findings.iter().map(|f| (f.cause.as_str(), f.confidence)).collect();
+    let mut findings: Vec<(&str, f64)> = diagnosis.findings.iter().map(|f| (f.cause.slug(), f.confidence)).collect();
     findings.sort_by(|a, b| b.1.total_cmp(&a.1));
     // What counters alone say comes after what was found with milliseconds.
     let suspects = diagnosis.by_counters.iter().filter_map(|report| report.episodes.first());
     let suspects = suspects.flat_map(|episode| &episode.suspects);
     let mut suspects: Vec<(&str, f64)> =
-        suspects.filter_map(|s| Some((s.cause.as_str(), s.score.filter(|score| *score > 0.0)?))).collect();
+        suspects.filter_map(|s| Some((s.cause.slug(), s.score.filter(|score| *score > 0.0)?))).collect();
     suspects.sort_by(|a, b| b.1.total_cmp(&a.1));
     // A minor slowdown is named, too, although the verdict is healthy.
-    let named = diagnosis.culprit.as_deref().or(diagnosis.minor.as_deref());
+    let named = diagnosis.culprit.or(diagnosis.minor).map(Cause::slug);
     let culprit = named.map(|cause| {
         let sure = findings.iter().chain(&suspects).find(|(other, _)| *other == cause);
         (cause, sure.map_or(1.0, |(_, sure)| *sure))

@@ -1,4 +1,4 @@
-//! The list of kinds for docs/strangers.md, made from the faults themselves; a test holds the document to it.
+//! The list of kinds for docs/strangers/kinds.md, made from the faults themselves; a test holds the document to it.
 
 use std::fmt::Write as _;
 
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn the_document_lists_every_kind() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/strangers.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/strangers/kinds.md");
         let text = std::fs::read_to_string(path).unwrap();
         let list = text.split("<!-- kinds -->\n").nth(1).unwrap_or_default();
         assert_eq!(list.trim(), table().trim(), "run: cargo xtask strangers --kinds");

@@ -80,7 +80,7 @@ struct Cli {
     #[arg(long, value_name = "RULES", conflicts_with_all = ["list", "try_out", "score"])]
     blame: Option<String>,
 
-    /// Print the kinds of faults as a table for docs/strangers.md
+    /// Print the kinds of faults as a table for docs/strangers/kinds.md
     #[arg(long)]
     kinds: bool,
 

@@ -13,8 +13,8 @@ use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
 
 use super::Signs;
+use crate::next_command::PasteNextReport;
 use crate::strength::{CERTAIN, FAIR, STRONG};
-use crate::verdict::PasteNextReport;
 
 /// Beginning of the sources of pods.
 const SOURCE: &str = "kubernetes:";

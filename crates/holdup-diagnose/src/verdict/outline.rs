@@ -2,6 +2,7 @@
 //! it.
 
 use crate::cause::Cause;
+use crate::next_command::PasteNextReport;
 use serde::{Deserialize, Serialize};
 
 use super::{Role, Span};
@@ -57,19 +58,6 @@ pub struct SnapshotReport {
     pub open: String,
     /// What to run and paste next, the most telling first: at most three commands, which only read.
     pub paste_next: Vec<PasteNextReport>,
-}
-
-/// A command whose output decides between causes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PasteNextReport {
-    /// The causes that it tells apart from others.
-    pub causes: Vec<Cause>,
-    /// The command.
-    pub command: String,
-    /// How long it takes, seconds.
-    pub seconds: u32,
-    /// What its output shows.
-    pub shows: String,
 }
 
 /// An episode compared with the baseline window.

@@ -1,6 +1,5 @@
 //! The kinds of fields as the file writes them: `uniform: 1..5000`, `choice: {paid: 9, open: 1}`, ….
 
-use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -87,7 +86,7 @@ fn kind(key: &str, node: &Node, map: &Map<'_>, depth: usize) -> Result<Kind, Yam
         "zipf" => {
             let map = node.map(&["of", "exponent"])?;
             let exponent = map.get("exponent").map_or(Ok(1.0), |node| node.number("the exponent", 0.0..=10.0))?;
-            Kind::Zipf(Zipf::new(whole(map.need("of")?, "ranks", 1..=1 << 53)?, exponent))
+            Kind::Zipf(Zipf::new(map.need("of")?.integer("ranks", 1..=1 << 53)?, exponent))
         }
         "choice" => Kind::Choice(choices(node)?),
         "text" => lengths(node).map(|(from, to)| Kind::Text { from, to })?,
@@ -143,14 +142,14 @@ fn uniform(node: &Node) -> Result<Kind, YamlError> {
 /// A list of values, or values with weights.
 fn choices(node: &Node) -> Result<Vec<(Value, u64)>, YamlError> {
     let mut sum = 0;
-    let mut add = |value, weight| {
+    let mut add = |value, weight: u64| {
         sum += weight;
         (value, sum)
     };
     let found: Vec<(Value, u64)> = if node.is_map() {
         let entries = node.entries()?.iter();
         entries
-            .map(|(name, weight)| Ok(add(as_plain(name), whole(weight, "a weight", 0..=1_000_000)?)))
+            .map(|(name, weight)| Ok(add(as_plain(name), weight.integer("a weight", 0..=1_000_000)?)))
             .collect::<Result<_, YamlError>>()?
     } else {
         node.list().iter().map(|node| Ok(add(plain(node)?, 1))).collect::<Result<_, YamlError>>()?
@@ -205,15 +204,4 @@ fn ordered<T: PartialOrd>(node: &Node, from: &T, to: &T) -> Result<(), YamlError
 
 fn number<T: FromStr>(node: &Node, text: &str, what: &str) -> Result<T, YamlError> {
     text.trim().parse().map_err(|_| node.error(format!("expected {what}, or two as in 1..500, found \"{text}\"")))
-}
-
-/// A whole number in `range`.
-pub(super) fn whole(node: &Node, what: &str, range: RangeInclusive<u64>) -> Result<u64, YamlError> {
-    let text = node.text()?;
-    let value: u64 =
-        text.parse().map_err(|_| node.error(format!("expected {what}, a whole number, found \"{text}\"")))?;
-    if range.contains(&value) {
-        return Ok(value);
-    }
-    Err(node.error(format!("{text} is out of range: {what}, from {} to {}", range.start(), range.end())))
 }

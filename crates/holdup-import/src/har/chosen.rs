@@ -45,19 +45,13 @@ impl Recording {
         let mut all = Vec::new();
         for node in entries {
             let Some(request) = node.get("request") else {
-                self.notes.add(Kind::LeftOut, "entry", node.line, "it contains no request", "");
+                self.notes.left_out("entry", node.line, "it contains no request");
                 continue;
             };
             let url = request.get("url").and_then(Node::text).unwrap_or_default();
             let Some((origin, path)) = Origin::split(url) else {
                 let scheme: String = url.split(':').next().unwrap_or_default().chars().take(20).collect();
-                self.notes.add(
-                    Kind::LeftOut,
-                    format!("{scheme}: address"),
-                    node.line,
-                    "only http and https can be sent",
-                    "",
-                );
+                self.notes.left_out(format!("{scheme}: address"), node.line, "only http and https can be sent");
                 continue;
             };
             let count = hosts.entry(origin.clone()).or_insert((0, node.line));
@@ -122,23 +116,17 @@ impl Recording {
             let method = request.get("method").and_then(Node::text).unwrap_or("GET").to_ascii_lowercase();
             let title = format!("{} {}", method.to_uppercase(), path.split('?').next().unwrap_or("/"));
             if !METHODS.contains(&method.as_str()) {
-                self.notes.add(Kind::LeftOut, title, node.line, "scenarios do not have its method", "");
+                self.notes.left_out(title, node.line, "scenarios do not have its method");
                 continue;
             }
             let status =
                 node.at(&["response", "status"]).and_then(Node::as_text).and_then(|s| s.parse().ok()).unwrap_or(-1);
             if status == 0 {
-                self.notes.add(
-                    Kind::LeftOut,
-                    title,
-                    node.line,
-                    "it was blocked or given up, so it has no response",
-                    "",
-                );
+                self.notes.left_out(title, node.line, "it was blocked or given up, so it has no response");
                 continue;
             }
             if status == 101 {
-                self.notes.add(Kind::LeftOut, title, node.line, "holdup does not speak WebSocket", "");
+                self.notes.left_out(title, node.line, "holdup does not speak WebSocket");
                 continue;
             }
             let number = |key: &str| node.get(key).and_then(Node::as_text).and_then(|t| t.parse::<f64>().ok());

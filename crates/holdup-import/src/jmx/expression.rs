@@ -126,7 +126,7 @@ impl Translator<'_> {
 
     /// Notes that a function behaves differently here.
     pub fn differs(&mut self, function: &str, why: &str) {
-        self.notes.add(Kind::Changed, format!("function {function}"), self.place.1, why, "");
+        self.notes.changed(format!("function {function}"), self.place.1, why);
     }
 }
 

@@ -69,6 +69,13 @@ impl Plan<'_> {
         }
     }
 
+    /// Notes a later match, for which the first one stands.
+    fn takes_first(&mut self, at: &Element<'_>, pick: Pick, advice: &str) {
+        if pick.number > 1 {
+            self.changed(at, format!("it takes match {}; the scenario takes the first", pick.number), advice);
+        }
+    }
+
     fn regex(&mut self, at: &Element<'_>, request: &mut Request) {
         let name = at.filled("RegexExtractor.refname").unwrap_or_default();
         let expression = at.text("RegexExtractor.regex").unwrap_or_default();
@@ -104,13 +111,7 @@ impl Plan<'_> {
                 return;
             }
         };
-        if pick.number > 1 {
-            self.changed(
-                at,
-                format!("it takes match {}; the scenario takes the first", pick.number),
-                "write a narrower pattern",
-            );
-        }
+        self.takes_first(at, pick, "write a narrower pattern");
         self.keep(request, name, Capture { from, what, pick: pick.word(), default });
     }
 
@@ -144,13 +145,7 @@ impl Plan<'_> {
             return;
         };
         let pick = Pick::parse(text("BoundaryExtractor.match_number"));
-        if pick.number > 1 {
-            self.changed(
-                at,
-                format!("it takes match {}; the scenario takes the first", pick.number),
-                "use a nearer boundary",
-            );
-        }
+        self.takes_first(at, pick, "use a nearer boundary");
         let default = text("BoundaryExtractor.default");
         let default =
             (!default.is_empty() || at.flag("BoundaryExtractor.default_empty_value")).then(|| literal(default));
@@ -202,11 +197,10 @@ impl Plan<'_> {
         if pick.number == 0 && !what.contains('*') {
             word = None;
         }
-        if pick.number > 1 {
-            match u32::try_from(pick.number - 1).ok().and_then(|index| json_path::nth(&what, index)) {
-                Some(nth) => what = nth,
-                None => self.changed(at, format!("it takes match {}; the scenario takes the first", pick.number), ""),
-            }
+        let index = u32::try_from(pick.number.saturating_sub(1)).ok().filter(|index| *index > 0);
+        match index.and_then(|index| json_path::nth(&what, index)) {
+            Some(nth) => what = nth,
+            None => self.takes_first(at, pick, ""),
         }
         let default = (!default.is_empty()).then(|| literal(default));
         self.keep(request, name, Capture { from: "json", what, pick: word, default });

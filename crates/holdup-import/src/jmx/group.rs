@@ -7,7 +7,7 @@ use super::Plan;
 use super::element::Element;
 use super::threads::{MOST_USERS, Threads, UNBOUNDED};
 use super::timer::{self, Pacer};
-use super::walk::{Round, Surroundings};
+use super::walk::{Round, Steps, Surroundings};
 use crate::error::ImportError;
 use crate::load::{LONGEST, length, seconds};
 use crate::scenario::{Load, Phase, Session, Step};
@@ -29,7 +29,7 @@ pub(super) fn is_group(class: &str) -> bool {
 
 impl Plan<'_> {
     /// Steps of a thread group that runs once, before or after the load.
-    pub(super) fn once<'e, 'a>(&mut self, top: &'e Element<'a>, at: &'e Element<'a>) -> Result<Vec<Step>, ImportError> {
+    pub(super) fn once<'e>(&mut self, top: &'e Element<'e>, at: &'e Element<'e>) -> Steps {
         if at.filled("ThreadGroup.num_threads").and_then(|t| self.names.number(t)).is_some_and(|n| n > 1.0) {
             self.changed(at, "it runs once, not in several threads", "");
         }
@@ -38,7 +38,7 @@ impl Plan<'_> {
     }
 
     /// A thread group.
-    pub(super) fn group<'e, 'a>(&mut self, top: &'e Element<'a>, at: &'e Element<'a>) -> Result<Shape, ImportError> {
+    pub(super) fn group<'e>(&mut self, top: &'e Element<'e>, at: &'e Element<'e>) -> Result<Shape, ImportError> {
         let threads = self.threads(at)?;
         let pacers: Vec<Pacer> = top
             .children
@@ -301,15 +301,11 @@ fn requests(steps: &[Step]) -> f64 {
         .map(|step| match step {
             Step::Request(_) => 1.0,
             Step::Repeat { count, steps, .. } => count.parse().unwrap_or(1.0) * requests(steps),
-            Step::While { steps, .. }
-            | Step::During { steps, .. }
-            | Step::ForEach { steps, .. }
-            | Step::Group { steps, .. } => requests(steps),
             Step::If { steps, .. } => requests(steps),
             Step::Choose(branches) | Step::InTurn(branches) => {
                 branches.iter().map(|b| requests(b)).sum::<f64>() / branches.len().max(1) as f64
             }
-            _ => 0.0,
+            other => other.inner().into_iter().map(|inner| requests(inner)).sum(),
         })
         .sum()
 }

@@ -7,7 +7,7 @@ use super::element::{self, Element};
 use super::expression::translate;
 use super::names::{Counterpart, Names};
 use super::piece;
-use crate::note::{Kind, Notes};
+use crate::note::Notes;
 use crate::scenario::Var;
 use crate::secret::is_secret;
 use crate::template::literal;
@@ -37,7 +37,7 @@ fn define(names: &mut Names, defined: Vec<(String, String, usize)>, notes: &mut 
         match names.meanings.get(&name) {
             Some(Counterpart::Cell { .. } | Counterpart::Expression(_)) => {
                 let why = "another element sets a variable of that name; the scenario uses that one";
-                notes.add(Kind::Changed, format!("variable \"{name}\""), line, why, "");
+                notes.changed(format!("variable \"{name}\""), line, why);
                 continue;
             }
             Some(_) => own_names.push((name, value, line, true)),

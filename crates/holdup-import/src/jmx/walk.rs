@@ -17,6 +17,9 @@ use crate::template::{label, literal};
 /// Deepest nesting of controllers; a scenario's steps may be nested a little deeper.
 const DEEPEST: usize = 50;
 
+/// The steps of an element, or why the plan cannot be imported at all.
+pub(super) type Steps = Result<Vec<Step>, ImportError>;
+
 /// A loop around a step, for controllers that act in its first round only.
 pub(super) enum Round {
     /// The loop has only one round.
@@ -28,9 +31,9 @@ pub(super) enum Round {
 }
 
 /// The surroundings of an element.
-pub(super) struct Surroundings<'e, 'a> {
+pub(super) struct Surroundings<'e> {
     /// The plan, the thread group, controllers: the outermost first.
-    pub scope: Vec<&'e Element<'a>>,
+    pub scope: Vec<&'e Element<'e>>,
     pub rounds: Vec<Round>,
     /// The consequence of a failed request; `None` is the default.
     pub on_failure: Option<&'static str>,
@@ -38,17 +41,17 @@ pub(super) struct Surroundings<'e, 'a> {
 
 impl Plan<'_> {
     /// Steps of all children of the innermost element of `around`.
-    pub(super) fn steps<'e, 'a>(&mut self, around: &mut Surroundings<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+    pub(super) fn steps(&mut self, around: &mut Surroundings<'_>) -> Steps {
         let Some(parent) = around.scope.last().copied() else { return Ok(Vec::new()) };
         self.steps_of(parent.children.iter(), around)
     }
 
     /// Steps of some of them.
-    pub(super) fn steps_of<'e, 'a: 'e>(
+    pub(super) fn steps_of<'e>(
         &mut self,
-        children: impl Iterator<Item = &'e Element<'a>>,
-        around: &mut Surroundings<'e, 'a>,
-    ) -> Result<Vec<Step>, ImportError> {
+        children: impl Iterator<Item = &'e Element<'e>>,
+        around: &mut Surroundings<'e>,
+    ) -> Steps {
         let mut steps = Vec::new();
         for child in children {
             steps.extend(self.step(child, around)?);
@@ -56,11 +59,7 @@ impl Plan<'_> {
         Ok(steps)
     }
 
-    fn inside<'e, 'a>(
-        &mut self,
-        at: &'e Element<'a>,
-        around: &mut Surroundings<'e, 'a>,
-    ) -> Result<Vec<Step>, ImportError> {
+    fn inside<'e>(&mut self, at: &'e Element<'e>, around: &mut Surroundings<'e>) -> Steps {
         if around.scope.len() > DEEPEST {
             return Err(self.wrong(at.line, format!("controllers are nested deeper than {DEEPEST}")));
         }
@@ -70,11 +69,7 @@ impl Plan<'_> {
         steps
     }
 
-    fn step<'e, 'a>(
-        &mut self,
-        at: &'e Element<'a>,
-        around: &mut Surroundings<'e, 'a>,
-    ) -> Result<Vec<Step>, ImportError> {
+    fn step<'e>(&mut self, at: &'e Element<'e>, around: &mut Surroundings<'e>) -> Steps {
         Ok(match at.class.as_str() {
             "HTTPSamplerProxy" | "HTTPSampler" | "HTTPSampler2" => {
                 at.children.iter().for_each(|child| self.look_at(child));
@@ -93,18 +88,12 @@ impl Plan<'_> {
             "WhileController" => self.repeat_while(at, around)?,
             "ForeachController" => self.for_each(at, around)?,
             "ThroughputController" => self.share(at, around)?,
-            "RandomController" => {
-                let branches = self.branches(at, around)?;
-                some_of(branches, Step::Choose)
-            }
+            "RandomController" => self.one_of(at, around, Step::Choose)?,
             "RandomOrderController" => {
                 self.changed(at, "its children run in their order, not in a random one", "");
                 self.inside(at, around)?
             }
-            "InterleaveControl" => {
-                let branches = self.branches(at, around)?;
-                some_of(branches, Step::InTurn)
-            }
+            "InterleaveControl" => self.one_of(at, around, Step::InTurn)?,
             "SwitchController" => self.switched(at, around)?,
             "RunTime" => self.run_time(at, around)?,
             "RandomVariableConfig" => self.random_variable(at),
@@ -137,18 +126,14 @@ impl Plan<'_> {
         })
     }
 
-    fn transaction<'e, 'a>(
-        &mut self,
-        at: &'e Element<'a>,
-        around: &mut Surroundings<'e, 'a>,
-    ) -> Result<Vec<Step>, ImportError> {
+    fn transaction<'e>(&mut self, at: &'e Element<'e>, around: &mut Surroundings<'e>) -> Steps {
         let name = label(&at.name);
         let steps = self.inside(at, around)?;
         Ok(if name.is_empty() { steps } else { some(steps, |steps| Step::Group { name, steps }) })
     }
 
     /// An element that sends nothing.
-    fn not_a_step(&mut self, at: &Element<'_>, around: &Surroundings<'_, '_>) {
+    fn not_a_step(&mut self, at: &Element<'_>, around: &Surroundings<'_>) {
         if timer::is_pacer(&at.class) && around.scope.len() > 2 {
             self.left_out(
                 at,
@@ -160,7 +145,7 @@ impl Plan<'_> {
         }
     }
 
-    fn action(&mut self, at: &Element<'_>, around: &Surroundings<'_, '_>) -> Vec<Step> {
+    fn action(&mut self, at: &Element<'_>, around: &Surroundings<'_>) -> Vec<Step> {
         let all_threads = at.filled("ActionProcessor.target") == Some("2");
         match at.filled("ActionProcessor.action").unwrap_or("1") {
             "1" => {
@@ -188,19 +173,14 @@ impl Plan<'_> {
         }
     }
 
-    fn counted<'e, 'a>(
-        &mut self,
-        at: &'e Element<'a>,
-        around: &mut Surroundings<'e, 'a>,
-    ) -> Result<Vec<Step>, ImportError> {
+    fn counted<'e>(&mut self, at: &'e Element<'e>, around: &mut Surroundings<'e>) -> Steps {
         let text = at.filled("LoopController.loops").unwrap_or("-1");
         let fixed = self.names.number(text);
         let is_endless = at.flag("LoopController.continue_forever") && fixed.is_some_and(|n| n < 0.0)
             || fixed.is_some_and(|n| n < 0.0);
         around.rounds.push(if is_endless { Round::Uncounted } else { Round::Counted(None) });
-        let steps = self.inside(at, around);
+        let steps = self.inside(at, around)?;
         let counter = if let Some(Round::Counted(counter)) = around.rounds.pop() { counter } else { None };
-        let steps = steps?;
         if is_endless {
             return Ok(some(steps, |steps| Step::During { length: length(LONGEST), steps }));
         }
@@ -216,11 +196,7 @@ impl Plan<'_> {
         Ok(some(steps, |steps| Step::Repeat { count, counter, steps }))
     }
 
-    fn once_only<'e, 'a>(
-        &mut self,
-        at: &'e Element<'a>,
-        around: &mut Surroundings<'e, 'a>,
-    ) -> Result<Vec<Step>, ImportError> {
+    fn once_only<'e>(&mut self, at: &'e Element<'e>, around: &mut Surroundings<'e>) -> Steps {
         let mut steps = self.inside(at, around)?;
         let condition = match around.rounds.last_mut() {
             None | Some(Round::Single) => return Ok(steps),
@@ -237,11 +213,7 @@ impl Plan<'_> {
         Ok(some(steps, |steps| Step::If { condition, steps, otherwise: Vec::new() }))
     }
 
-    fn conditional<'e, 'a>(
-        &mut self,
-        at: &'e Element<'a>,
-        around: &mut Surroundings<'e, 'a>,
-    ) -> Result<Vec<Step>, ImportError> {
+    fn conditional<'e>(&mut self, at: &'e Element<'e>, around: &mut Surroundings<'e>) -> Steps {
         let steps = self.inside(at, around)?;
         let condition = self.condition_in(at, "IfController.condition");
         Ok(some(steps, |steps| Step::If { condition, steps, otherwise: Vec::new() }))
@@ -265,11 +237,7 @@ impl Plan<'_> {
         format!("${{{own}}} == true")
     }
 
-    fn for_each<'e, 'a>(
-        &mut self,
-        at: &'e Element<'a>,
-        around: &mut Surroundings<'e, 'a>,
-    ) -> Result<Vec<Step>, ImportError> {
+    fn for_each<'e>(&mut self, at: &'e Element<'e>, around: &mut Surroundings<'e>) -> Steps {
         let steps = self.uncounted(at, around)?;
         let input = at.filled("ForeachController.inputVal").unwrap_or_default();
         let item = at.filled("ForeachController.returnVal").unwrap_or("item");
@@ -291,11 +259,7 @@ impl Plan<'_> {
         }
     }
 
-    fn share<'e, 'a>(
-        &mut self,
-        at: &'e Element<'a>,
-        around: &mut Surroundings<'e, 'a>,
-    ) -> Result<Vec<Step>, ImportError> {
+    fn share<'e>(&mut self, at: &'e Element<'e>, around: &mut Surroundings<'e>) -> Steps {
         let steps = self.inside(at, around)?;
         let percent = at.filled("ThroughputController.percentThroughput").and_then(|text| self.names.number(text));
         let is_percent = at.filled("ThroughputController.style") == Some("1");
@@ -311,55 +275,43 @@ impl Plan<'_> {
         Ok(some(steps, |steps| Step::If { condition, steps, otherwise: Vec::new() }))
     }
 
-    /// Steps of each child that has any.
-    fn branches<'e, 'a>(
+    /// Steps of each child that has any, with the child's name.
+    fn branches<'e>(
         &mut self,
-        at: &'e Element<'a>,
-        around: &mut Surroundings<'e, 'a>,
-    ) -> Result<Vec<Vec<Step>>, ImportError> {
+        at: &'e Element<'e>,
+        around: &mut Surroundings<'e>,
+    ) -> Result<Vec<(&'e str, Vec<Step>)>, ImportError> {
         around.scope.push(at);
         let mut all = Vec::new();
         for child in &at.children {
-            match self.step(child, around) {
-                Ok(steps) if steps.is_empty() => {}
-                Ok(steps) => all.push(steps),
-                Err(e) => {
-                    around.scope.pop();
-                    return Err(e);
-                }
-            }
+            all.push((child.name.as_str(), self.step(child, around)?));
         }
         around.scope.pop();
+        all.retain(|(_, steps)| !steps.is_empty());
         Ok(all)
     }
 
-    fn switched<'e, 'a>(
+    /// One of the branches at a time, as `make` says.
+    fn one_of<'e>(
         &mut self,
-        at: &'e Element<'a>,
-        around: &mut Surroundings<'e, 'a>,
-    ) -> Result<Vec<Step>, ImportError> {
+        at: &'e Element<'e>,
+        around: &mut Surroundings<'e>,
+        make: fn(Vec<Vec<Step>>) -> Step,
+    ) -> Steps {
+        let branches: Vec<Vec<Step>> = self.branches(at, around)?.into_iter().map(|(_, steps)| steps).collect();
+        Ok(if branches.is_empty() { Vec::new() } else { vec![make(branches)] })
+    }
+
+    fn switched<'e>(&mut self, at: &'e Element<'e>, around: &mut Surroundings<'e>) -> Steps {
         let text = at.filled("SwitchController.value").unwrap_or("0");
         let value = self.template(text, at, &mut Vec::new());
-        around.scope.push(at);
-        let mut all = Vec::new();
-        for child in &at.children {
-            let steps = self.step(child, around);
-            match steps {
-                Ok(steps) if steps.is_empty() => {}
-                Ok(steps) => all.push((child.name.clone(), steps)),
-                Err(e) => {
-                    around.scope.pop();
-                    return Err(e);
-                }
-            }
-        }
-        around.scope.pop();
+        let all = self.branches(at, around)?.into_iter().enumerate();
         if !value.contains("${") {
             let index = value.trim().parse::<usize>().ok();
-            let chosen = all.into_iter().enumerate().find(|(i, (name, _))| Some(*i) == index || *name == value);
+            let chosen = all.into_iter().find(|(i, (name, _))| Some(*i) == index || *name == value);
             return Ok(chosen.map(|(_, (_, steps))| steps).unwrap_or_default());
         }
-        let branches = all.into_iter().enumerate().map(|(index, (name, steps))| {
+        let branches = all.map(|(index, (name, steps))| {
             let by_name = if name.is_empty() || name.contains(['"', '\\', '$', '\n', '\r']) {
                 String::new()
             } else {
@@ -407,10 +359,6 @@ impl Plan<'_> {
 /// A step that contains steps, if there are any.
 fn some(steps: Vec<Step>, make: impl FnOnce(Vec<Step>) -> Step) -> Vec<Step> {
     if steps.is_empty() { Vec::new() } else { vec![make(steps)] }
-}
-
-fn some_of(branches: Vec<Vec<Step>>, make: impl FnOnce(Vec<Vec<Step>>) -> Step) -> Vec<Step> {
-    if branches.is_empty() { Vec::new() } else { vec![make(branches)] }
 }
 
 fn is_sampler_gui(gui: &str) -> bool {

@@ -28,7 +28,7 @@ impl<'a> Description<'a> {
     /// The operations of a path.
     pub(super) fn path(&mut self, path: &str, item: &'a Node, prefix: &str) -> Vec<Request> {
         let Some(item) = self.resolve(item) else {
-            self.notes.add(Kind::LeftOut, label(path), item.line, "the target of its reference is not in the file", "");
+            self.notes.left_out(label(path), item.line, "the target of its reference is not in the file");
             return Vec::new();
         };
         let mut all = Vec::new();
@@ -37,13 +37,7 @@ impl<'a> Description<'a> {
             if METHODS.contains(&method) {
                 all.extend(self.operation(method, path, node, item, prefix));
             } else if method == "trace" {
-                self.notes.add(
-                    Kind::LeftOut,
-                    format!("TRACE {}", label(path)),
-                    node.line,
-                    "scenarios do not have its method",
-                    "",
-                );
+                self.notes.left_out(format!("TRACE {}", label(path)), node.line, "scenarios do not have its method");
             }
         }
         all
@@ -61,22 +55,18 @@ impl<'a> Description<'a> {
         }
         for (key, where_is) in [("servers", node.get("servers")), ("servers", item.get("servers"))] {
             if let Some(servers) = where_is {
-                self.notes.add(
-                    Kind::Changed,
+                self.notes.changed(
                     format!("{title}: {key}"),
                     servers.line,
                     "it names another server; the scenario sends it to the target",
-                    "",
                 );
             }
         }
         if let Some(callbacks) = node.get("callbacks") {
-            self.notes.add(
-                Kind::LeftOut,
+            self.notes.left_out(
                 format!("{title}: callbacks"),
                 callbacks.line,
                 "they are requests of the service, not to it",
-                "",
             );
         }
         let mut request = Request { name, method: method.to_owned(), line: node.line, ..Request::default() };
@@ -114,12 +104,10 @@ impl<'a> Description<'a> {
         let mut blanks: Vec<(String, String)> = Vec::new();
         for parameter in lists.into_iter().flatten().flat_map(Node::items) {
             let Some(at) = self.resolve(parameter) else {
-                self.notes.add(
-                    Kind::LeftOut,
+                self.notes.left_out(
                     format!("{title}: parameter"),
                     parameter.line,
                     "the target of its reference is not in the file",
-                    "",
                 );
                 continue;
             };
@@ -155,12 +143,10 @@ impl<'a> Description<'a> {
                     }
                 }
                 "cookie" => into.cookies.push(format!("{}={value}", literal(&name))),
-                _ => self.notes.add(
-                    Kind::LeftOut,
+                _ => self.notes.left_out(
                     format!("{title}: parameter {}", label(&name)),
                     at.line,
                     "its place (in) is unknown",
-                    "",
                 ),
             }
         }
@@ -177,12 +163,10 @@ impl<'a> Description<'a> {
             match blanks.iter().find(|(n, _)| n == name) {
                 Some((_, value)) => out.push_str(value),
                 None => {
-                    self.notes.add(
-                        Kind::Changed,
+                    self.notes.changed(
                         format!("{title}: {{{}}}", label(name)),
                         line,
                         "it is not described; the scenario sends a number",
-                        "",
                     );
                     out.push_str("${random(1, 1000)}");
                 }
@@ -213,13 +197,7 @@ impl<'a> Description<'a> {
     /// Adds the body. Returns whether the request can be sent.
     fn body(&mut self, request: &mut Request, body: &'a Node, title: &str) -> bool {
         let Some(at) = self.resolve(body) else {
-            self.notes.add(
-                Kind::LeftOut,
-                format!("{title}: body"),
-                body.line,
-                "the target of its reference is not in the file",
-                "",
-            );
+            self.notes.left_out(format!("{title}: body"), body.line, "the target of its reference is not in the file");
             return true;
         };
         let kinds = at.get("content").map_or(&[][..], Node::entries);
@@ -271,7 +249,7 @@ impl<'a> Description<'a> {
                 "write the operation with body_file",
             );
         } else {
-            self.notes.add(Kind::Changed, format!("{title}: body"), at.line, format!("{why}; it is sent without"), "");
+            self.notes.changed(format!("{title}: body"), at.line, format!("{why}; it is sent without"));
         }
         !is_required
     }

@@ -22,13 +22,7 @@ impl<'a> Description<'a> {
         for (name, _) in first.entries() {
             let found = self.root.at(&["components", "securitySchemes"]).and_then(|all| all.get(name));
             let Some(scheme) = found.and_then(|s| self.resolve(s)) else {
-                self.notes.add(
-                    Kind::LeftOut,
-                    format!("{title}: security {}", label(name)),
-                    first.line,
-                    "it is not described",
-                    "",
-                );
+                self.notes.left_out(format!("{title}: security {}", label(name)), first.line, "it is not described");
                 continue;
             };
             let text = |key: &str| scheme.get(key).and_then(Node::text).unwrap_or_default();
@@ -55,24 +49,12 @@ impl<'a> Description<'a> {
                         "query" => query.push(Field { name: literal(&key), value, is_encoded: false }),
                         "cookie" => cookies.push(format!("{}={value}", literal(&key))),
                         _ if is_header(&key) => request.headers.push((key, value)),
-                        _ => self.notes.add(
-                            Kind::LeftOut,
-                            &element,
-                            scheme.line,
-                            "its name is not a valid header name",
-                            "",
-                        ),
+                        _ => self.notes.left_out(&element, scheme.line, "its name is not a valid header name"),
                     }
                 }
                 other => {
                     let other = label(if other == "http" { text("scheme") } else { other });
-                    self.notes.add(
-                        Kind::LeftOut,
-                        &element,
-                        scheme.line,
-                        format!("holdup can't log in with {other}"),
-                        "",
-                    );
+                    self.notes.left_out(&element, scheme.line, format!("holdup can't log in with {other}"));
                 }
             }
         }

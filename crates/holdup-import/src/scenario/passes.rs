@@ -95,20 +95,8 @@ const KNOWN: [&str; 2] = ["secret", "base64"];
 
 /// Number of requests in `steps`.
 pub fn count(steps: &[Step]) -> usize {
-    steps
-        .iter()
-        .map(|step| match step {
-            Step::Request(_) => 1,
-            Step::Repeat { steps, .. }
-            | Step::While { steps, .. }
-            | Step::During { steps, .. }
-            | Step::ForEach { steps, .. }
-            | Step::Group { steps, .. } => count(steps),
-            Step::If { steps, otherwise, .. } => count(steps) + count(otherwise),
-            Step::Choose(branches) | Step::InTurn(branches) => branches.iter().map(|b| count(b)).sum(),
-            Step::Think(_) | Step::Set(_) | Step::Feed(_) | Step::End(_) => 0,
-        })
-        .sum()
+    let own = |step: &Step| usize::from(matches!(step, Step::Request(_)));
+    steps.iter().map(|step| own(step) + step.inner().into_iter().map(|inner| count(inner)).sum::<usize>()).sum()
 }
 
 /// Every request in `steps`, mutable.
@@ -116,17 +104,7 @@ pub fn each(steps: &mut [Step], change: &mut dyn FnMut(&mut Request)) {
     for step in steps {
         match step {
             Step::Request(request) => change(request),
-            Step::Repeat { steps, .. }
-            | Step::While { steps, .. }
-            | Step::During { steps, .. }
-            | Step::ForEach { steps, .. }
-            | Step::Group { steps, .. } => each(steps, change),
-            Step::If { steps, otherwise, .. } => {
-                each(steps, change);
-                each(otherwise, change);
-            }
-            Step::Choose(branches) | Step::InTurn(branches) => branches.iter_mut().for_each(|b| each(b, change)),
-            Step::Think(_) | Step::Set(_) | Step::Feed(_) | Step::End(_) => {}
+            other => other.inner_mut().into_iter().for_each(|inner| each(inner, change)),
         }
     }
 }
@@ -135,6 +113,7 @@ pub fn each(steps: &mut [Step], change: &mut dyn FnMut(&mut Request)) {
 /// then empty.
 pub fn keep_requests(steps: &mut Vec<Step>, keep: &mut dyn FnMut(&mut Request) -> bool) {
     for mut step in std::mem::take(steps) {
+        step.inner_mut().into_iter().for_each(|inner| keep_requests(inner, keep));
         let stays = match &mut step {
             Step::Request(request) => {
                 let stays = keep(request);
@@ -143,25 +122,11 @@ pub fn keep_requests(steps: &mut Vec<Step>, keep: &mut dyn FnMut(&mut Request) -
                 }
                 stays
             }
-            Step::Repeat { steps, .. }
-            | Step::While { steps, .. }
-            | Step::During { steps, .. }
-            | Step::ForEach { steps, .. }
-            | Step::Group { steps, .. } => {
-                keep_requests(steps, keep);
-                !steps.is_empty()
-            }
-            Step::If { steps, otherwise, .. } => {
-                keep_requests(steps, keep);
-                keep_requests(otherwise, keep);
-                !steps.is_empty()
-            }
             Step::Choose(branches) | Step::InTurn(branches) => {
-                branches.iter_mut().for_each(|branch| keep_requests(branch, keep));
                 branches.retain(|branch| !branch.is_empty());
                 !branches.is_empty()
             }
-            Step::Think(_) | Step::Set(_) | Step::Feed(_) | Step::End(_) => true,
+            other => other.inner().first().is_none_or(|first| !first.is_empty()),
         };
         if stays {
             steps.push(step);
@@ -178,18 +143,7 @@ fn slowest(steps: &[Step], group: &str, found: &mut Vec<(String, Duration)>) {
                 found.extend(request.slowest.map(|limit| (name, limit)));
             }
             Step::Group { name, steps } => slowest(steps, &format!("{group}{name}/"), found),
-            Step::Repeat { steps, .. }
-            | Step::ForEach { steps, .. }
-            | Step::While { steps, .. }
-            | Step::During { steps, .. } => {
-                slowest(steps, group, found);
-            }
-            Step::If { steps, otherwise, .. } => {
-                slowest(steps, group, found);
-                slowest(otherwise, group, found);
-            }
-            Step::Choose(branches) | Step::InTurn(branches) => branches.iter().for_each(|b| slowest(b, group, found)),
-            Step::Set(_) | Step::Think(_) | Step::Feed(_) | Step::End(_) => {}
+            other => other.inner().into_iter().for_each(|inner| slowest(inner, group, found)),
         }
     }
 }

@@ -4,7 +4,6 @@
 //! them; lines that no kind reads are kept and counted. Pure: bytes in, rows out.
 
 mod clock;
-mod columns;
 mod context;
 mod documents;
 mod json;
@@ -12,14 +11,14 @@ mod kinds;
 mod number;
 mod out;
 mod paste;
-mod result_set;
+mod table;
 
 use holdup_recording::Batch;
 
 pub use documents::{Document, cut_documents, is_only_commands};
 
 use context::Context;
-use kinds::{KINDS, Kind};
+use kinds::Kind;
 use paste::Line;
 
 /// Lines kept of those that were not understood.
@@ -93,7 +92,7 @@ pub fn recognises(head: &[u8]) -> bool {
     let lines = lines.get(..HEAD_LINES).unwrap_or(&lines);
     (0..lines.len()).any(|at| {
         let block = block(lines, at);
-        !block.is_empty() && KINDS.iter().any(|kind| (kind.recognises)(block))
+        !block.is_empty() && Kind::of(block).is_some()
     })
 }
 
@@ -114,7 +113,7 @@ fn outline(lines: &[Line]) -> Vec<Place> {
             (block_end, next) = (at, None);
         }
         let rest = lines.get(at..block_end).unwrap_or_default();
-        let kind = if line.is_blank() { None } else { KINDS.iter().find(|kind| (kind.recognises)(rest)) };
+        let kind = if line.is_blank() { None } else { Kind::of(rest) };
         let mut end = at + 1;
         if let Some(kind) = kind {
             end = match next {
@@ -198,7 +197,7 @@ impl Pasted {
     /// Reads the output of a kind; returns the number of lines read.
     fn read_output_of(&mut self, kind: &Kind, file: &str, lines: &[Line]) -> usize {
         let before = self.context.mark();
-        let used = (kind.read)(lines, &mut self.context).min(lines.len());
+        let used = kind.read(lines, &mut self.context).min(lines.len());
         let (rows, span) = self.context.since(before);
         for place in std::mem::take(&mut self.context.unread) {
             if let Some(line) = lines.get(place) {

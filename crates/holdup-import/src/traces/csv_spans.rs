@@ -4,8 +4,8 @@
 use std::io::Read;
 
 use super::span::{Body, SpanFacts, kind};
-use crate::access::time;
 use crate::error::ImportError;
+use holdup_access::time;
 
 /// What a span needs or may have, with the usual names of its column.
 const FACTS: [(&str, &[&str]); 12] = [

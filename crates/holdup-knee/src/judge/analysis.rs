@@ -120,6 +120,11 @@ impl Analysis {
         Some(Estimate { value, low: (low - form).clamp(0.0, value), high })
     }
 
+    /// Half of the knee's interval, as a share of it; 1 without a knee.
+    pub fn half_width(&self) -> f64 {
+        self.knee().map_or(1.0, |knee| 0.5 * (knee.high - knee.low) / knee.value)
+    }
+
     /// Whether clearly less is completed when more is offered: the curve then has an end instead of
     /// a pole, and its form cannot follow that exactly.
     fn falls_under_overload(&self) -> bool {

@@ -72,12 +72,11 @@ pub(crate) fn is_stable(analysis: &Analysis, config: &Config) -> bool {
         .iter()
         .filter(|visit| !visit.is_limited && (visit.offered / knee.value).ln().abs() < 0.15)
         .count();
-    let half_width = 0.5 * (knee.high - knee.low) / knee.value;
     analysis.spoilt_by.is_none()
         && near >= 2
         && (analysis.over.is_none() || analysis.witnesses() >= 2)
         && 4 * analysis.conflicts.len() <= near
-        && half_width <= 2.0 * config.resolution
+        && analysis.half_width() <= 2.0 * config.resolution
 }
 
 /// Why no knee is reported, if the generator or failures rule it out.

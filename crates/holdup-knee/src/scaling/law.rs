@@ -1,6 +1,5 @@
-//! The Universal Scalability Law over an amount of a resource: `X(n) = gamma n / (1 + sigma (n - 1)
-//! + kappa n (n - 1))` (N. J. Gunther, "Guerrilla Capacity Planning", 2007), n in units. With
-//! `kappa = 0` it is Amdahl's law. It is fitted by weighted least squares of the logarithms.
+//! The Universal Scalability Law over an amount of a resource, n in units. With `kappa = 0` it is
+//! Amdahl's law.
 //!
 //! Intervals come from fitting plausible measurements, drawn with a fixed seed from the searches'
 //! own intervals (B. Efron, "Bootstrap methods", 1979).
@@ -8,11 +7,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CapacityPoint, spread};
-use crate::statistics::{Random, minimise, quantile};
+use crate::statistics::Random;
+use crate::statistics::scalability::{Law, Measured, RESAMPLES, carried, fit, interval, peak};
 use crate::{Estimate, Peak};
-
-/// Resamples: 2.5 % of them are enough to define an end of an interval.
-const RESAMPLES: usize = 200;
 
 /// Coherency below this counts as none: it would bend nothing within thousands of units.
 const KAPPA_LEAST: f64 = 1e-6;
@@ -49,47 +46,30 @@ pub(super) fn law(given: &[CapacityPoint]) -> Option<ScalingLaw> {
         return None;
     }
     let unit = given.first()?.value.min(1.0);
-    let points: Vec<Point> = given
+    let points: Vec<Measured> = given
         .iter()
-        .map(|one| Point { n: one.value / unit, carried: one.carried.value, spread: spread(&one.carried) })
+        .map(|one| Measured { n: one.value / unit, carried: one.carried.value, spread: spread(&one.carried) })
         .collect();
     let best = fit(&points, None);
     let mut random = Random::new(0x0073_6361_6c65);
-    let draws: Vec<[f64; 3]> = (0..RESAMPLES)
+    let near = [best[0], best[1].max(1e-2), best[2].max(1e-4)];
+    let draws: Vec<Law> = (0..RESAMPLES)
         .map(|_| {
-            let drawn: Vec<Point> = points
-                .iter()
-                .map(|point| Point {
-                    carried: carried(&best, point.n) * (point.spread * random.normal()).exp(),
-                    ..*point
-                })
-                .collect();
-            fit(&drawn, Some(best))
+            let drawn = |point: &Measured| Measured {
+                carried: carried(&best, point.n) * (point.spread * random.normal()).exp(),
+                ..*point
+            };
+            fit(&points.iter().map(drawn).collect::<Vec<_>>(), Some(near))
         })
         .collect();
-    let of = |value: f64, figure: &dyn Fn(&[f64; 3]) -> f64| {
-        let all: Vec<f64> = draws.iter().map(figure).filter(|figure| figure.is_finite()).collect();
-        Estimate { value, low: quantile(&all, 0.025).min(value), high: quantile(&all, 0.975).max(value) }
-    };
-    let kappa = of(best[2], &|at| at[2]);
-    let peak = (kappa.low > KAPPA_LEAST).then(|| Peak {
-        concurrency: of(unit * peak_at(&best), &|at| unit * peak_at(at)),
-        rate: of(carried(&best, peak_at(&best)), &|at| carried(at, peak_at(at))),
-    });
+    let [gamma, sigma, kappa] = [0, 1, 2].map(|parameter: usize| interval(&best, &draws, |law| law[parameter]));
+    let peak = (kappa.low > KAPPA_LEAST).then(|| peak(&best, &draws, unit));
     // A parameter at its lower bound was not fitted to the values.
     let free = 1 + usize::from(best[1] > SIGMA_LEAST) + usize::from(best[2] > KAPPA_LEAST);
     let degrees = points.len().saturating_sub(free) as f64;
     let squares: f64 = points.iter().map(|point| point.off(&best).powi(2)).sum();
     let is_met = (points.len() > 3).then(|| squares <= squares_most(degrees));
-    let (gamma, sigma) = (of(best[0], &|at| at[0]), of(best[1], &|at| at[1]));
     Some(ScalingLaw { unit, gamma, sigma, kappa, peak, is_met })
-}
-
-impl ScalingLaw {
-    /// Capacity with `value`, requests per second.
-    pub fn capacity_at(&self, value: f64) -> f64 {
-        carried(&[self.gamma.value, self.sigma.value, self.kappa.value], value / self.unit)
-    }
 }
 
 /// The sum of squares, each in standard deviations, that chance exceeds once in twenty times: the
@@ -98,50 +78,4 @@ impl ScalingLaw {
 fn squares_most(degrees: f64) -> f64 {
     let ninth = 2.0 / (9.0 * degrees);
     degrees * (1.0 - ninth + ONCE_IN_TWENTY * ninth.sqrt()).powi(3)
-}
-
-#[derive(Clone, Copy)]
-struct Point {
-    /// Units.
-    n: f64,
-    /// Requests per second.
-    carried: f64,
-    /// Standard deviation of its logarithm.
-    spread: f64,
-}
-
-impl Point {
-    /// Its distance from the law, in standard deviations.
-    fn off(&self, at: &[f64; 3]) -> f64 {
-        (self.carried / carried(at, self.n)).ln() / self.spread
-    }
-}
-
-fn carried(at: &[f64; 3], n: f64) -> f64 {
-    at[0] * n / (1.0 + at[1] * (n - 1.0) + at[2] * n * (n - 1.0)).max(1e-9)
-}
-
-fn peak_at(at: &[f64; 3]) -> f64 {
-    ((1.0 - at[1]).max(0.0) / at[2].max(1e-12)).sqrt()
-}
-
-/// The parameters for `points`; searched only from `near` if that is given.
-fn fit(points: &[Point], near: Option<[f64; 3]>) -> [f64; 3] {
-    let rate = points.iter().map(|point| point.carried / point.n).fold(0.0, f64::max);
-    let starts: Vec<[f64; 3]> = match near {
-        Some(near) => vec![[near[0], near[1].max(1e-2), near[2].max(1e-4)]],
-        None => vec![[rate, 0.5, 1e-4], [rate, 0.05, 1e-2], [rate, 0.01, 1e-5]],
-    };
-    let solutions = starts.into_iter().map(|start| {
-        // gamma relative to its initial value, so that all parameters have moderate sizes.
-        let unit = start[0].max(1e-12);
-        let bounds = [(0.05, 20.0), (0.0, 1.0), (0.0, 1.0)];
-        let solution = minimise([1.0, start[1], start[2]], bounds, |at, out| {
-            let law = [at[0] * unit, at[1], at[2]];
-            out.clear();
-            out.extend(points.iter().map(|point| point.off(&law)));
-        });
-        ([solution.at[0] * unit, solution.at[1], solution.at[2]], solution.cost)
-    });
-    solutions.min_by(|a, b| a.1.total_cmp(&b.1)).map_or([rate, 0.0, 0.0], |best| best.0)
 }

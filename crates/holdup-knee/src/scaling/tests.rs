@@ -143,7 +143,13 @@ fn quotas_of_less_than_one_are_units_of_the_smallest() {
         .collect();
     let law = scaling(&given).unwrap().law.unwrap();
     assert!(law.unit == 0.5 && holds(&law.sigma, 0.1), "{law:?}");
-    assert!((law.capacity_at(2.0) / truth(4.0, 0.1, 0.0) - 1.0).abs() < 0.01);
+    assert!(
+        (crate::statistics::scalability::carried(&[law.gamma.value, law.sigma.value, law.kappa.value], 2.0 / law.unit)
+            / truth(4.0, 0.1, 0.0)
+            - 1.0)
+            .abs()
+            < 0.01
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::judge::Analysis;
 use crate::search::budget::Budget;
-use crate::{Config, Finding, Purpose, Step, judge};
+use crate::{Config, Purpose, Step};
 
 /// The engine's next action.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,15 +33,6 @@ pub enum Move {
     Done,
 }
 
-/// Progress of a search, for a live view.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
-    /// The present action, and the results so far: a line for people.
-    pub text: String,
-    /// Used share of the budget, 0-1.
-    pub share: f64,
-}
-
 /// The controller: from the result of the last step, it decides what to offer next.
 ///
 /// It keeps no conclusions between moves: each is decided anew from all steps so far (`Analysis`),
@@ -49,7 +40,6 @@ pub struct Progress {
 pub struct Search {
     config: Config,
     steps: Vec<Step>,
-    now: Duration,
     /// Moves that follow whatever the last step showed.
     planned: VecDeque<Move>,
     doing: String,
@@ -62,7 +52,6 @@ impl Search {
         Self {
             config,
             steps: Vec::new(),
-            now: Duration::ZERO,
             planned: VecDeque::new(),
             doing: "about to begin".to_owned(),
             overload_done: false,
@@ -75,7 +64,6 @@ impl Search {
     /// Within [`Config::budget`] it always leaves [`Config::timeout`] (or a quarter of the budget,
     /// if that is less) after the last step, so that requests in flight can end.
     pub fn next(&mut self, now: Duration, last: Option<&Step>) -> Move {
-        self.now = now;
         self.steps.extend(last.cloned());
         let analysis = Analysis::from_steps(&self.steps, &self.config);
         let budget = Budget::new(&self.config, now);
@@ -122,19 +110,13 @@ impl Search {
         Move::Done
     }
 
-    /// How far it is.
-    pub fn progress(&self) -> Progress {
-        let share = self.now.as_secs_f64() / self.config.budget.as_secs_f64().max(1.0);
-        Progress { text: self.doing.clone(), share: share.min(1.0) }
+    /// The present action, and the results so far: a line for people.
+    pub fn progress(&self) -> &str {
+        &self.doing
     }
 
     /// The steps played so far, in order.
     pub fn steps(&self) -> &[Step] {
         &self.steps
-    }
-
-    /// The results so far.
-    pub fn finding(&self) -> Finding {
-        judge(&self.steps, &self.config)
     }
 }

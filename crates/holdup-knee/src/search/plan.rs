@@ -163,7 +163,7 @@ fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget)
     }
     analysis.over?;
     let confirmed = steps.iter().filter(|step| step.purpose == Purpose::Confirm).count();
-    let is_certain = is_stable(analysis, config) && half_width(analysis) <= config.resolution && confirmed >= 2;
+    let is_certain = is_stable(analysis, config) && analysis.half_width() <= config.resolution && confirmed >= 2;
     if is_certain || confirmed >= 40 {
         return None;
     }
@@ -189,10 +189,6 @@ fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget)
     };
     let rate = rates.into_iter().min_by_key(|rate| spent(*rate))?;
     step(rate, Purpose::Confirm, format!("how certain is it? {rate:.4}/s once more"))
-}
-
-fn half_width(analysis: &Analysis) -> f64 {
-    analysis.knee().map_or(1.0, |knee| 0.5 * (knee.high - knee.low) / knee.value)
 }
 
 /// The rate of a visit that contradicts others, not far from the answer.

@@ -4,6 +4,7 @@
 mod least_squares;
 mod matrix;
 mod random;
+pub(crate) mod scalability;
 
 pub(crate) use least_squares::{Solution, minimise, solve};
 pub(crate) use matrix::{cholesky, inverse};

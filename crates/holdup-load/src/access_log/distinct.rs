@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use holdup_import::access::pattern;
+use holdup_access::pattern;
+use holdup_access::request::{METHODS, Request};
 
 use super::LoggedOperation;
-use super::request::{METHODS, Request};
 use crate::schedule::ReplayedRequest;
 
 /// Most operations that a log is grouped into.

@@ -1,78 +1,62 @@
-//! One connection: a socket, TLS if the target uses it, and HTTP/1.1, HTTP/2 or SQL on top. It
-//! moves bytes and reports which requests ended; the loop decides when and why.
-
-mod database;
-mod giving;
-mod results;
-mod reuse;
-mod taking;
+//! One connection: a socket, TLS if the target uses it, and the driver of its protocol. It moves
+//! bytes and reports which requests ended; the loop decides when and why.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, ErrorKind};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use holdup_protocol::database::Login;
-use holdup_protocol::http::{WantedParts, http1, http2};
+use holdup_protocol::http::WantedParts;
 use rustls::ClientConnection;
 
-use self::database::DatabaseSession;
-pub use self::database::TargetProtocol;
-pub use self::giving::OutgoingRequest;
-pub use self::results::{EndedRequest, ReadContext, ReadResult, Resend, SetCookies, Stage};
-use self::taking::finish_http1;
 use super::cookies::Cookies;
+use super::driver::{Driver, OutgoingRequest};
+use super::intake::Intake;
+use super::link::Link;
 use super::outcome::Outcome;
-use super::plan::{Commands, Form};
+use super::slots::Slots;
 use super::tls::Tls;
-use super::trace::Mark;
 use crate::scenario::HttpVersion;
 use crate::sys;
 
 /// Buffers read from one connection before the others get their turn.
 const MOST_READS: usize = 16;
 
-enum ProtocolState {
-    Http1(http1::Parser),
-    Http2(Box<http2::Session>),
-    Sql(Box<DatabaseSession>),
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Without a socket.
+    Closed,
+    /// The kernel is connecting since this time.
+    Connecting(i64),
+    /// The TLS handshake is under way; connecting began at this time.
+    Handshaking(i64),
+    /// Requests can be sent.
+    Open,
 }
 
-impl ProtocolState {
-    fn version(&self) -> HttpVersion {
-        match self {
-            Self::Http1(_) | Self::Sql(_) => HttpVersion::Http1,
-            Self::Http2(_) => HttpVersion::Http2,
-        }
-    }
+/// The result of reading.
+pub enum ReadResult {
+    /// Everything that had arrived was read.
+    All,
+    /// There may be more: read again without waiting for an event.
+    Some,
+    /// The connection is broken; requests still on it ended with this outcome.
+    Broken(Outcome),
 }
 
-/// One of the loop's connections: at most one socket at a time, and the state of its protocol.
+/// One of the loop's connections: at most one socket at a time, and what it speaks.
 pub struct Connection {
-    socket: Option<OwnedFd>,
+    link: Link,
     stage: Stage,
     /// Increases with every socket, so that late events of an earlier one are recognised.
     generation: u32,
-    tls: Option<Box<ClientConnection>>,
-    speech: ProtocolState,
-    /// HTTP/1: the slot, and how much of its request has been written.
-    slot: u32,
-    written: usize,
-    is_written: bool,
-    reusable: bool,
+    /// What is spoken on it.
+    pub driver: Driver,
     /// Whether a socket carries further requests after the first, and whether it has carried one.
     keeps_alive: bool,
     is_used: bool,
-    /// HTTP/1: a request is out, and a byte of its response has arrived.
-    is_asked: bool,
-    is_answering: bool,
-    /// A response has been received on this socket.
-    has_answered: bool,
-    /// The database agreed to TLS.
-    begins_tls: bool,
-    /// A write found the connection reset; data that arrived before can still be read.
-    is_reset: bool,
     /// Free slots that are unused because the server allows no more streams now.
     pub spare: Vec<u32>,
     /// Slots whose requests wait for the server to allow more streams.
@@ -82,51 +66,18 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Without a socket; its first slot is `slot`. A socket carries one request unless `keeps_alive`.
-    pub fn new(slot: u32, language: &TargetProtocol, keeps_alive: bool) -> Self {
-        let speech = match language {
-            TargetProtocol::Sql(address, login, manner) => ProtocolState::Sql(Box::new(DatabaseSession::new(
-                Arc::clone(address),
-                Arc::clone(login),
-                manner.clone(),
-            ))),
-            TargetProtocol::Http(HttpVersion::Http1) => ProtocolState::Http1(http1::Parser::new()),
-            TargetProtocol::Http(HttpVersion::Http2) => {
-                ProtocolState::Http2(Box::new(http2::Session::new(http2::Config {
-                    max_streams: 1,
-                    wanted: WantedParts::default(),
-                })))
-            }
-        };
+    /// Without a socket. A socket carries one request unless `keeps_alive`.
+    pub fn new(driver: Driver, keeps_alive: bool) -> Self {
         Self {
-            socket: None,
+            link: Link::default(),
             stage: Stage::Closed,
             generation: 0,
-            tls: None,
-            speech,
-            slot,
-            written: 0,
-            is_written: true,
-            reusable: true,
+            driver,
             keeps_alive,
             is_used: false,
-            is_asked: false,
-            is_answering: false,
-            has_answered: false,
-            begins_tls: false,
-            is_reset: false,
             spare: Vec::new(),
             waiting: VecDeque::new(),
             cookies: None,
-        }
-    }
-
-    /// The HTTP/1 parser, which holds the kept parts of the last response; none with other
-    /// protocols.
-    pub fn http1(&self) -> Option<&http1::Parser> {
-        match &self.speech {
-            ProtocolState::Http1(parser) => Some(parser),
-            ProtocolState::Http2(_) | ProtocolState::Sql(_) => None,
         }
     }
 
@@ -140,6 +91,11 @@ impl Connection {
         self.generation
     }
 
+    /// Whether further requests can be sent on it.
+    pub fn is_reusable(&self) -> bool {
+        (self.keeps_alive || !self.is_used) && self.driver.is_reusable()
+    }
+
     /// Starts to connect; `token` identifies it in the epoll set.
     ///
     /// # Errors
@@ -147,7 +103,7 @@ impl Connection {
     pub fn connect(&mut self, address: &SocketAddr, epoll: &sys::Epoll, token: u64, now: i64) -> io::Result<()> {
         let socket = sys::connect(address)?;
         epoll.add(&socket, token)?;
-        self.socket = Some(socket);
+        self.link.socket = Some(socket);
         self.stage = Stage::Connecting(now);
         Ok(())
     }
@@ -158,208 +114,195 @@ impl Connection {
     /// # Errors
     /// How connecting failed.
     pub fn connected(&mut self, tls: Option<&Tls>, streams: u32, wanted: WantedParts) -> Result<bool, Outcome> {
-        let (Some(socket), Stage::Connecting(since)) = (&self.socket, self.stage) else { return Ok(false) };
+        let (Some(socket), Stage::Connecting(since)) = (&self.link.socket, self.stage) else { return Ok(false) };
         if let Some(error) = sys::connect_error(socket) {
             return Err(Outcome::from_connect_error(&error));
         }
-        self.reusable = true;
-        if let ProtocolState::Http2(session) = &mut self.speech {
-            **session = http2::Session::new(http2::Config { max_streams: streams, wanted });
-        }
-        if let ProtocolState::Sql(database) = &mut self.speech {
-            **database = database.again();
-            // It is open only after the login.
+        self.driver.connect(streams, wanted);
+        if let Some(tls) = tls.filter(|_| self.driver.begins_encrypted()) {
             self.stage = Stage::Handshaking(since);
-            if let Some(tls) = tls.filter(|_| database.session.begins_encrypted()) {
-                self.tls = Some(tls.connection().map_err(|e| Outcome::from_tls_error(&e, HttpVersion::Http1))?);
-                self.push_out()?;
-                return Ok(false);
-            }
-            self.flush_session()?;
+            self.begin_tls(tls)?;
             return Ok(false);
         }
-        match tls {
-            None => {
-                self.stage = Stage::Open;
-                self.flush_session()?;
-                Ok(true)
-            }
-            Some(tls) => {
-                self.tls = Some(tls.connection().map_err(|e| Outcome::from_tls_error(&e, self.speech.version()))?);
-                self.stage = Stage::Handshaking(since);
-                self.push_out()?;
-                Ok(false)
-            }
-        }
+        self.stage = if self.driver.logs_in() { Stage::Handshaking(since) } else { Stage::Open };
+        self.flush()?;
+        Ok(self.stage == Stage::Open)
+    }
+
+    fn begin_tls(&mut self, tls: &Tls) -> Result<(), Outcome> {
+        let encrypted = tls.connection().map_err(|e| Outcome::from_tls_error(&e, self.driver.version()))?;
+        self.link.tls = Some(encrypted);
+        self.link.push_out().map(drop)
     }
 
     /// The next socket uses this account.
     pub fn log_in_as(&mut self, login: &Arc<Login>) {
-        if let ProtocolState::Sql(database) = &mut self.speech {
+        if let Some(database) = self.driver.database() {
             database.login = Arc::clone(login);
         }
     }
 
     /// Ends the database session properly; servers count connections that close without it.
     pub fn say_goodbye(&mut self) {
-        if let (ProtocolState::Sql(database), Stage::Open) = (&mut self.speech, self.stage) {
+        if let (Some(database), Stage::Open) = (self.driver.database(), self.stage) {
             database.session.quit();
             // Do not wait for what cannot be written at once.
-            let _ = self.flush_session();
+            let _ = self.flush();
         }
     }
 
     /// Closes the socket.
     pub fn close(&mut self) {
         // Dropping the socket closes it and takes it out of the epoll set.
-        self.socket = None;
-        self.tls = None;
-        self.begins_tls = false;
+        self.link = Link::default();
+        self.driver.close();
         self.stage = Stage::Closed;
         self.generation = self.generation.wrapping_add(1);
-        self.written = 0;
         self.is_used = false;
-        self.is_asked = false;
-        self.has_answered = false;
-        self.is_reset = false;
         self.spare.clear();
         self.waiting.clear();
     }
 
-    /// Begins to send the request of `slot`. HTTP/2 collects frames until [`Self::flush_session`].
+    /// Begins to execute the request of `slot`. HTTP/2 collects frames until [`Self::flush`].
     ///
     /// # Errors
     /// How the connection broke.
     pub fn start(&mut self, slot: u32, what: &OutgoingRequest<'_>, scratch: &mut Vec<u8>) -> Result<(), Outcome> {
-        let OutgoingRequest { form, mark, is_head, wanted } = *what;
         self.is_used = true;
-        match (&mut self.speech, form) {
-            (ProtocolState::Http1(parser), Form::Http1(bytes, _)) => {
-                parser.begin(is_head, wanted);
-                self.written = 0;
-                self.is_written = false;
-                self.is_asked = true;
-                self.is_answering = false;
-                self.write(bytes, mark, scratch)
-            }
-            (ProtocolState::Http2(session), Form::Http2(template)) => {
-                if session.send_marked(template, slot, mark.map(|mark| (mark.at, mark.text()))) {
-                    Ok(())
-                } else {
-                    Err(Outcome::StreamReset)
-                }
-            }
-            (ProtocolState::Sql(database), Form::Sql(statements, keeps)) => {
-                let comment = mark.map(Mark::comment);
-                let comment = comment.as_ref().map_or(&[][..], |comment| comment);
-                let taken = database.session.execute_with(statements, *keeps, comment);
-                taken.map_err(|_| Outcome::StatementFailed)?;
-                self.is_asked = true;
-                self.flush_session()
-            }
-            (ProtocolState::Sql(database), Form::Mongodb(commands)) => {
-                let comment = mark.map(Mark::key_and_text);
-                let comment = comment.as_ref().map_or(&[][..], |comment| comment);
-                let Commands { list, is_transaction, keeps_row } = commands;
-                let taken = database.session.execute_commands(list, *is_transaction, *keeps_row, comment);
-                taken.map_err(|_| Outcome::StatementFailed)?;
-                self.is_asked = true;
-                self.flush_session()
-            }
-            _ => Err(Outcome::BadResponse),
+        self.driver.execute(slot, what)?;
+        match self.driver {
+            Driver::Http2(_) => Ok(()),
+            Driver::Http1(_) | Driver::Database(_) => self.send(what, scratch),
         }
+    }
+
+    /// Sends as much of a request as the socket takes.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    pub fn send(&mut self, what: &OutgoingRequest<'_>, scratch: &mut Vec<u8>) -> Result<(), Outcome> {
+        self.driver.send(&mut self.link, what, scratch)
+    }
+
+    /// Sends as much of what its driver has collected as the socket takes.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    pub fn flush(&mut self) -> Result<(), Outcome> {
+        match self.stage {
+            Stage::Open => self.driver.flush(&mut self.link),
+            Stage::Handshaking(_) if self.driver.logs_in() => self.driver.flush(&mut self.link),
+            // The output belongs to the old socket and must not be sent on the next.
+            _ => Ok(()),
+        }
+    }
+
+    /// The socket has room again, and no request is to be sent: sends what else there is.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    pub fn push_on(&mut self) -> Result<(), Outcome> {
+        self.flush()?;
+        self.link.push_out().map(drop)
+    }
+
+    /// Whether something is left to send.
+    pub fn has_output(&self) -> bool {
+        self.driver.has_output() || self.link.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
     /// Gives up the request of `slot` and keeps the connection, if the protocol allows that.
     pub fn cancel(&mut self, slot: u32) -> bool {
-        match &mut self.speech {
-            ProtocolState::Http1(_) | ProtocolState::Sql(_) => false,
-            ProtocolState::Http2(session) => {
-                session.cancel(slot);
-                self.waiting.retain(|waiting| *waiting != slot);
-                self.stage == Stage::Open && self.keeps_alive
-            }
+        if !self.driver.cancel(slot) {
+            return false;
         }
+        self.waiting.retain(|waiting| *waiting != slot);
+        self.stage == Stage::Open && self.keeps_alive
     }
 
     /// Reads what has arrived; with `to_end`, until the end of the stream, which is known to
     /// follow. If it contained the last handshake message, the stage is open afterwards.
-    pub fn receive(&mut self, context: &mut ReadContext<'_>, to_end: bool) -> ReadResult {
+    pub fn receive(&mut self, slots: &mut Slots, intake: &mut Intake<'_>, to_end: bool) -> ReadResult {
+        let mut buffer = std::mem::take(&mut intake.buffer);
+        let result = self.receive_with(&mut buffer, slots, intake, to_end);
+        intake.buffer = buffer;
+        result.unwrap_or_else(ReadResult::Broken)
+    }
+
+    fn receive_with(
+        &mut self,
+        buffer: &mut [u8],
+        slots: &mut Slots,
+        intake: &mut Intake<'_>,
+        to_end: bool,
+    ) -> Result<ReadResult, Outcome> {
         for _ in 0..MOST_READS {
-            let Some(socket) = &self.socket else { return ReadResult::All };
-            let (count, stamp) = match sys::receive(socket, context.buffer) {
+            let Some(socket) = &self.link.socket else { return Ok(ReadResult::All) };
+            let (count, stamp) = match sys::receive(socket, buffer) {
                 Ok(read) => read,
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return ReadResult::All,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(ReadResult::All),
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                Err(_) if matches!((&self.speech, self.stage), (ProtocolState::Sql(_), Stage::Handshaking(_))) => {
-                    return ReadResult::Broken(self.closed_early());
+                Err(_) if self.driver.logs_in() && matches!(self.stage, Stage::Handshaking(_)) => {
+                    return Err(self.closed_early());
                 }
-                Err(e) => return ReadResult::Broken(Outcome::from_io_error(&e)),
+                Err(e) => return Err(Outcome::from_io_error(&e)),
             };
             if count == 0 {
-                return self.peer_closed(context);
+                return self.peer_closed(slots, intake);
             }
-            let result = if matches!(self.speech, ProtocolState::Sql(_)) {
-                self.take_sql_bytes(count, stamp, context)
-            } else if self.tls.is_some() {
-                self.take_encrypted(count, stamp, context)
+            if self.link.tls.is_some() {
+                self.take_encrypted(&buffer[..count], stamp, slots, intake)?;
             } else {
-                let buffer = std::mem::take(&mut context.buffer);
-                let result = self.take(&buffer[..count], stamp, context);
-                context.buffer = buffer;
-                result
-            };
-            if let Err(outcome) = result {
-                return ReadResult::Broken(outcome);
+                self.take(&buffer[..count], stamp, slots, intake)?;
+            }
+            if self.driver.logs_in() {
+                self.reply(intake.tls)?;
             }
             // The epoll set reports every change, so a read that did not fill the buffer took
             // everything.
-            if count < context.buffer.len() && !to_end {
-                return ReadResult::All;
+            if count < buffer.len() && !to_end {
+                return Ok(ReadResult::All);
             }
         }
-        ReadResult::Some
+        Ok(ReadResult::Some)
     }
 
-    /// Takes bytes of a database, encrypted or not, and sends the replies of the protocol.
-    fn take_sql_bytes(
+    fn take(
         &mut self,
-        count: usize,
+        bytes: &[u8],
         stamp: Option<i64>,
-        context: &mut ReadContext<'_>,
+        slots: &mut Slots,
+        intake: &mut Intake<'_>,
     ) -> Result<(), Outcome> {
-        if self.tls.is_some() {
-            self.take_encrypted(count, stamp, context)?;
-        } else {
-            let buffer = std::mem::take(&mut context.buffer);
-            let result = self.take(&buffer[..count], stamp, context);
-            context.buffer = buffer;
-            result?;
+        if self.driver.take(bytes, stamp, slots, intake)? {
+            self.stage = Stage::Open;
         }
-        if self.begins_tls && self.tls.is_none() {
+        Ok(())
+    }
+
+    /// Sends a database the replies of its protocol, and begins TLS if both agreed to it.
+    fn reply(&mut self, tls: Option<&Tls>) -> Result<(), Outcome> {
+        if self.link.tls.is_none() && self.driver.database().is_some_and(|database| database.begins_tls) {
             // Everything before the TLS client hello is sent in clear text.
-            self.flush_clear()?;
-            let tls = context.tls.ok_or(Outcome::TlsFailed)?;
-            self.tls = Some(tls.connection().map_err(|e| Outcome::from_tls_error(&e, self.speech.version()))?);
-            self.push_out()?;
+            self.driver.flush(&mut self.link)?;
+            self.begin_tls(tls.ok_or(Outcome::TlsFailed)?)?;
         }
-        self.flush_session()
+        self.flush()
     }
 
     fn take_encrypted(
         &mut self,
-        count: usize,
+        bytes: &[u8],
         stamp: Option<i64>,
-        context: &mut ReadContext<'_>,
+        slots: &mut Slots,
+        intake: &mut Intake<'_>,
     ) -> Result<(), Outcome> {
-        let Some(mut tls) = self.tls.take() else { return Ok(()) };
-        let buffer = std::mem::take(&mut context.buffer);
-        let result = self.decrypt(&mut tls, &buffer[..count], stamp, context);
-        context.buffer = buffer;
-        self.tls = Some(tls);
+        let Some(mut tls) = self.link.tls.take() else { return Ok(()) };
+        let result = self.decrypt(&mut tls, bytes, stamp, slots, intake);
+        self.link.tls = Some(tls);
         result?;
         // Replies of the handshake, or of a close.
-        self.push_out().map(|_| ())
+        self.link.push_out().map(drop)
     }
 
     fn decrypt(
@@ -367,24 +310,25 @@ impl Connection {
         tls: &mut ClientConnection,
         mut bytes: &[u8],
         stamp: Option<i64>,
-        context: &mut ReadContext<'_>,
+        slots: &mut Slots,
+        intake: &mut Intake<'_>,
     ) -> Result<(), Outcome> {
         while !bytes.is_empty() {
             tls.read_tls(&mut bytes).map_err(|_| Outcome::TlsFailed)?;
-            let state = tls.process_new_packets().map_err(|e| Outcome::from_tls_error(&e, self.speech.version()))?;
+            let state = tls.process_new_packets().map_err(|e| Outcome::from_tls_error(&e, self.driver.version()))?;
             if matches!(self.stage, Stage::Handshaking(_)) && !tls.is_handshaking() {
-                if matches!(self.speech, ProtocolState::Http2(_))
-                    && tls.alpn_protocol() != Some(HttpVersion::Http2.alpn())
-                {
+                let is_http2 = self.driver.version() == HttpVersion::Http2;
+                if is_http2 && tls.alpn_protocol() != Some(HttpVersion::Http2.alpn()) {
                     return Err(Outcome::Http2Refused);
                 }
-                if let ProtocolState::Sql(database) = &mut self.speech {
+                match self.driver.database() {
                     // The login continues from here, over several reads.
-                    if std::mem::take(&mut self.begins_tls) {
-                        database.session.tls_started();
+                    Some(database) => {
+                        if std::mem::take(&mut database.begins_tls) {
+                            database.session.tls_started();
+                        }
                     }
-                } else {
-                    self.stage = Stage::Open;
+                    None => self.stage = Stage::Open,
                 }
             }
             let mut left = state.plaintext_bytes_to_read();
@@ -395,7 +339,7 @@ impl Connection {
                 if length == 0 {
                     break;
                 }
-                self.take(plain, stamp, context)?;
+                self.take(plain, stamp, slots, intake)?;
                 tls.reader().consume(length);
                 left -= length;
             }
@@ -405,31 +349,16 @@ impl Connection {
 
     /// The outcome when the server closes before anything could be sent.
     fn closed_early(&self) -> Outcome {
-        let is_handshaking = self.tls.as_ref().is_some_and(|tls| tls.is_handshaking());
-        if matches!(self.speech, ProtocolState::Sql(_)) && !is_handshaking {
-            Outcome::LoginFailed
-        } else {
-            Outcome::TlsFailed
-        }
+        if self.driver.logs_in() && !self.link.is_handshaking() { Outcome::LoginFailed } else { Outcome::TlsFailed }
     }
 
-    fn peer_closed(&mut self, context: &mut ReadContext<'_>) -> ReadResult {
-        if let ProtocolState::Http1(parser) = &self.speech
-            && parser.closed()
-            && self.is_asked
-            && self.is_answering
-            && let Some(request) = context.slots.get_mut(self.slot)
-        {
-            // The regular end of a response without a length.
-            self.reusable = false;
-            self.is_asked = false;
-            let at = sys::monotonic_ns();
-            finish_http1(parser, self.slot, request, at, &mut context.set_cookies, context.ended);
-            return ReadResult::All;
+    fn peer_closed(&mut self, slots: &mut Slots, intake: &mut Intake<'_>) -> Result<ReadResult, Outcome> {
+        if self.driver.peer_closed(slots, intake) {
+            return Ok(ReadResult::All);
         }
-        ReadResult::Broken(match self.stage {
+        Err(match self.stage {
             Stage::Handshaking(_) => self.closed_early(),
-            _ if self.is_reset => Outcome::ConnectionReset,
+            _ if self.link.is_reset => Outcome::ConnectionReset,
             _ => Outcome::ConnectionClosed,
         })
     }

@@ -145,7 +145,7 @@ impl<'a> Gather<'a> {
             reached: vec![Duration::ZERO; loops],
             open: BTreeMap::new(),
             totals: (0..operations).map(|_| Latencies::nothing()).collect(),
-            tallies: vec![Tally::new(); operations],
+            tallies: vec![Tally::default(); operations],
             shown: (None, None),
             interrupted: false,
         }

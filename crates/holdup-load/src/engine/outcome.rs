@@ -7,92 +7,84 @@ use rustls::AlertDescription;
 
 use crate::scenario::HttpVersion;
 
-/// How a request ended. Its name is the value of the `outcome` column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Outcome {
+/// The outcomes with their names, from one list.
+macro_rules! outcomes {
+    ($($(#[$doc:meta])* $outcome:ident = $name:literal,)*) => {
+        /// How a request ended. Its name is the value of the `outcome` column.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Outcome {
+            $($(#[$doc])* $outcome,)*
+        }
+
+        impl Outcome {
+            /// All of them, in the order of their numbers.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$outcome),*];
+
+            /// Its name in the table.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$outcome => $name,)*
+                }
+            }
+        }
+    };
+}
+
+outcomes! {
     /// A status below 400.
-    Ok,
+    Ok = "ok",
     /// A status of 400 or above.
-    HttpStatus,
+    HttpStatus = "http_status",
     /// No whole response before the deadline.
-    Timeout,
+    Timeout = "timeout",
     /// The deadline passed before a connection was free.
-    NeverSent,
+    NeverSent = "never_sent",
     /// The run was stopped while it was under way.
-    Unfinished,
+    Unfinished = "unfinished",
     /// The name of the target does not resolve (now).
-    NameUnresolved,
+    NameUnresolved = "name_unresolved",
     /// The connection was refused, or the target can't be reached.
-    ConnectFailed,
+    ConnectFailed = "connect_failed",
     /// No local port was left for one more connection: a limit of the generator's machine.
-    NoLocalPort,
+    NoLocalPort = "no_local_port",
     /// The target's certificate does not verify.
-    TlsCertificate,
+    TlsCertificate = "tls_certificate",
     /// TLS failed otherwise.
-    TlsFailed,
+    TlsFailed = "tls_failed",
     /// HTTP/2 was requested and the target does not support it.
-    Http2Refused,
+    Http2Refused = "http2_refused",
     /// The server closed before the response was whole.
-    ConnectionClosed,
+    ConnectionClosed = "connection_closed",
     /// The connection was reset or broke.
-    ConnectionReset,
+    ConnectionReset = "connection_reset",
     /// The server reset this request's stream, or refused it (HTTP/2).
-    StreamReset,
+    StreamReset = "stream_reset",
     /// The bytes are not an HTTP response.
-    BadResponse,
+    BadResponse = "bad_response",
     /// A response head without end.
-    HeadTooLarge,
+    HeadTooLarge = "head_too_large",
     /// A body above the limit.
-    ResponseTooLarge,
+    ResponseTooLarge = "response_too_large",
     /// More redirects than allowed.
-    TooManyRedirects,
+    TooManyRedirects = "too_many_redirects",
     /// A check of the response failed.
-    CheckFailed,
+    CheckFailed = "check_failed",
     /// The value to capture is not in the response.
-    CaptureMissed,
+    CaptureMissed = "capture_missed",
     /// The body should be JSON and is not.
-    BadJson,
+    BadJson = "bad_json",
     /// A feeder had no row left: nothing was sent.
-    FeederDry,
+    FeederDry = "feeder_dry",
     /// A template could not be filled in: nothing was sent.
-    TemplateFailed,
+    TemplateFailed = "template_failed",
     /// The database refused the statement, or one of the transaction, which was rolled back.
-    StatementFailed,
+    StatementFailed = "statement_failed",
     /// The database refused the login: wrong password, too many connections, no such database.
-    LoginFailed,
+    LoginFailed = "login_failed",
 }
 
 impl Outcome {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Outcome; 25] = [
-        Outcome::Ok,
-        Outcome::HttpStatus,
-        Outcome::Timeout,
-        Outcome::NeverSent,
-        Outcome::Unfinished,
-        Outcome::NameUnresolved,
-        Outcome::ConnectFailed,
-        Outcome::NoLocalPort,
-        Outcome::TlsCertificate,
-        Outcome::TlsFailed,
-        Outcome::Http2Refused,
-        Outcome::ConnectionClosed,
-        Outcome::ConnectionReset,
-        Outcome::StreamReset,
-        Outcome::BadResponse,
-        Outcome::HeadTooLarge,
-        Outcome::ResponseTooLarge,
-        Outcome::TooManyRedirects,
-        Outcome::CheckFailed,
-        Outcome::CaptureMissed,
-        Outcome::BadJson,
-        Outcome::FeederDry,
-        Outcome::TemplateFailed,
-        Outcome::StatementFailed,
-        Outcome::LoginFailed,
-    ];
-
     /// The outcome for a failed step of a session.
     pub fn from_step_failure(failed: StepFailure) -> Self {
         match failed {
@@ -120,37 +112,6 @@ impl Outcome {
     pub fn is_answer(self) -> bool {
         use Outcome::{BadJson, CaptureMissed, CheckFailed, HttpStatus, StatementFailed, TooManyRedirects};
         matches!(self, HttpStatus | CheckFailed | CaptureMissed | BadJson | StatementFailed | TooManyRedirects)
-    }
-
-    /// Its name in the table.
-    pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Ok => "ok",
-            Outcome::HttpStatus => "http_status",
-            Outcome::Timeout => "timeout",
-            Outcome::NeverSent => "never_sent",
-            Outcome::Unfinished => "unfinished",
-            Outcome::NameUnresolved => "name_unresolved",
-            Outcome::ConnectFailed => "connect_failed",
-            Outcome::NoLocalPort => "no_local_port",
-            Outcome::TlsCertificate => "tls_certificate",
-            Outcome::TlsFailed => "tls_failed",
-            Outcome::Http2Refused => "http2_refused",
-            Outcome::ConnectionClosed => "connection_closed",
-            Outcome::ConnectionReset => "connection_reset",
-            Outcome::StreamReset => "stream_reset",
-            Outcome::BadResponse => "bad_response",
-            Outcome::HeadTooLarge => "head_too_large",
-            Outcome::ResponseTooLarge => "response_too_large",
-            Outcome::TooManyRedirects => "too_many_redirects",
-            Outcome::CheckFailed => "check_failed",
-            Outcome::CaptureMissed => "capture_missed",
-            Outcome::BadJson => "bad_json",
-            Outcome::FeederDry => "feeder_dry",
-            Outcome::TemplateFailed => "template_failed",
-            Outcome::StatementFailed => "statement_failed",
-            Outcome::LoginFailed => "login_failed",
-        }
     }
 
     /// The outcome for an HTTP status.

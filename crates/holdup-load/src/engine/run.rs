@@ -6,10 +6,10 @@ mod dispatch;
 mod endings;
 mod played;
 pub mod player;
+mod pool;
 mod sockets;
 mod steps;
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Barrier, PoisonError};
@@ -19,21 +19,22 @@ use holdup_protocol::http::WantedParts;
 use holdup_protocol::http::http1::HeadMemo;
 
 use self::demand::Demand;
+use self::pool::Pool;
 use super::LoadError;
 use super::books::Books;
 use super::clock::Clock;
-use super::connection::{Connection, EndedRequest, SetCookies, TargetProtocol};
 use super::gather::{Counters, Report};
+use super::intake::Intake;
 use super::plan::Plan;
 use super::refusals::Refusals;
-use super::sessions::{ActiveSessions, NO_SESSION};
+use super::sessions::ActiveSessions;
 use super::slots::Slots;
 use super::trace::TraceIds;
-use crate::scenario::{HttpVersion, RateOf};
+use crate::scenario::RateOf;
 use crate::schedule::Share;
 use crate::schedule::played::Play;
 use crate::stats::{Latencies, SLICE};
-use crate::sys::{self, Epoll, monotonic_ns};
+use crate::sys::{self, monotonic_ns};
 
 /// How often the live view is refreshed and rows are handed over.
 const REFRESH_NS: i64 = 200_000_000;
@@ -84,52 +85,50 @@ pub struct Task<'a> {
 /// See the module.
 pub struct Loop<'a> {
     plan: &'a Plan<'a>,
-    index: usize,
-    stop: &'a AtomicBool,
-    reports: Sender<Report>,
+    seat: Seat<'a>,
     books: Books,
-    epoll: Epoll,
-    clock: Clock,
-    connections: Vec<Connection>,
-    slots: Slots,
     demand: Demand,
     /// Sessions, if the scenario has any.
     sessions: Option<ActiveSessions>,
-    /// In a closed model, the session of each slot's user.
-    slot_sessions: Vec<u32>,
+    slots: Slots,
+    pool: Pool,
+    intake: Intake<'a>,
+    outgoing: Outgoing,
+    counts: Counts,
+    pace: Pace,
+}
+
+/// Which loop it is, and how the others speak with it.
+struct Seat<'a> {
+    index: usize,
+    stop: &'a AtomicBool,
+    reports: Sender<Report>,
+}
+
+/// What requests are sent with.
+struct Outgoing {
     wanted: WantedParts,
-    quantum_ns: i64,
-    timeout_ns: i64,
-    in_turn: bool,
-    keeps_alive: bool,
-    is_http2: bool,
-    is_sql: bool,
-    /// Free slots of open connections with the connection's generation; stale ones are skipped.
-    idle: VecDeque<(u32, u32)>,
-    /// Connections without a socket (open model).
-    vacant: Vec<u32>,
-    /// Connections being made.
-    connecting: usize,
-    /// Requests that were due so far, and (below) how many of them were checked for
-    /// [`Counters::capped`].
+    trace_ids: TraceIds,
+    /// Working memory for requests that differ from the prepared ones.
+    scratch: Vec<u8>,
+}
+
+/// Requests so far.
+#[derive(Default)]
+struct Counts {
+    /// Those that were due, and (below) how many of them were checked for [`Counters::capped`].
     admitted: u64,
     looked_at: u64,
     capped: u64,
-    /// Requests that were sent a second time, because the first attempt went to a connection that
-    /// was being closed.
+    /// Those that were sent a second time, because the first attempt went to a connection that was
+    /// being closed.
     resent: u64,
-    /// Connections with something left to read, and HTTP/2 sessions with something to write.
-    more: Vec<u32>,
-    unflushed: Vec<u32>,
-    ended: Vec<EndedRequest>,
-    set_cookies: SetCookies,
-    /// The last response head of each operation; the next is likely to be equal.
-    memos: Vec<HeadMemo>,
-    refusals: Refusals,
-    trace_ids: TraceIds,
-    buffer: Vec<u8>,
-    /// Working memory for requests that differ from the prepared ones.
-    scratch: Vec<u8>,
+}
+
+/// When it wakes and how long it works, nanoseconds.
+struct Pace {
+    quantum_ns: i64,
+    timeout_ns: i64,
     started: i64,
     slice_from: i64,
     busy_ns: i64,
@@ -143,68 +142,56 @@ impl<'a> Loop<'a> {
         let Task { plan, index, share, slots, batches, books, reports, stop } = task;
         let scenario = plan.scenario;
         let streams = scenario.http.streams.max(1);
-        let connections = slots.div_ceil(streams as usize);
-        let language = match &scenario.target.sql {
-            Some(address) => TargetProtocol::Sql(Arc::clone(address), address.login(), plan.manner.clone()),
-            None => TargetProtocol::Http(scenario.http.version),
-        };
         let mut demand = Demand::new(&scenario.load, share);
         if let (Demand::Played(player), Some(batches)) = (&mut demand, batches) {
             player.start(batches, slots);
         }
         let is_closed = demand.is_closed();
-        let is_http2 = scenario.http.version == HttpVersion::Http2;
+        let sessions = plan.sessions.as_ref().map(|(script, _)| {
+            let users = if is_closed { slots } else { 0 };
+            ActiveSessions::new(Arc::clone(script), share, scenario.is_set_up, users)
+        });
+        let wanted = WantedParts {
+            location: scenario.http.redirects > 0,
+            set_cookie: scenario.http.cookies,
+            server_timing: plan.trace.is_some() && books.has_rows(),
+            // HTTP/2 collects fields for a whole connection, not for one request.
+            head: plan.is_http2()
+                && plan.sessions.as_ref().is_some_and(|(s, _)| s.requests.iter().any(|r| r.needs.head)),
+            ..WantedParts::default()
+        };
         Ok(Self {
-            epoll: Epoll::new()?,
-            clock: Clock::default(),
-            connections: (0..connections as u32)
-                .map(|c| Connection::new(c * streams, &language, scenario.http.keep_alive))
-                .collect(),
+            seat: Seat { index, stop, reports },
+            sessions,
             slots: Slots::new(slots, streams),
-            sessions: plan
-                .sessions
-                .as_ref()
-                .map(|(script, _)| ActiveSessions::new(Arc::clone(script), share, scenario.is_set_up)),
-            slot_sessions: if is_closed && plan.sessions.is_some() { vec![NO_SESSION; slots] } else { Vec::new() },
-            is_sql: scenario.target.sql.is_some(),
-            wanted: WantedParts {
-                location: scenario.http.redirects > 0,
-                set_cookie: scenario.http.cookies,
-                server_timing: plan.trace.is_some() && books.has_rows(),
-                // HTTP/2 collects fields for a whole connection, not for one request.
-                head: is_http2 && plan.sessions.as_ref().is_some_and(|(s, _)| s.requests.iter().any(|r| r.needs.head)),
-                ..WantedParts::default()
+            pool: Pool::new(plan, slots, !demand.has_owners())?,
+            intake: Intake {
+                buffer: vec![0; READ_BUFFER],
+                ended: Vec::new(),
+                keeps_cookies: wanted.set_cookie,
+                set_cookies: Vec::new(),
+                most_bytes: scenario.http.max_response_bytes,
+                clock: Clock::default(),
+                tls: plan.tls.as_ref(),
+                memos: plan.operations.iter().map(|_| HeadMemo::new()).collect(),
+                refusals: Refusals::new(),
             },
-            quantum_ns: if is_closed { 0 } else { scenario.generator.pace.quantum_ns() },
-            timeout_ns: scenario.timeout.as_nanos() as i64,
-            is_http2,
-            in_turn: scenario.generator.open_all,
-            keeps_alive: scenario.http.keep_alive,
-            idle: VecDeque::with_capacity(slots),
-            vacant: if demand.has_owners() { Vec::new() } else { (0..connections as u32).rev().collect() },
+            outgoing: Outgoing {
+                wanted,
+                trace_ids: TraceIds::new(plan.trace.unwrap_or(0), share),
+                scratch: Vec::new(),
+            },
+            counts: Counts::default(),
+            pace: Pace {
+                quantum_ns: if is_closed { 0 } else { scenario.generator.pace.quantum_ns() },
+                timeout_ns: scenario.timeout.as_nanos() as i64,
+                started: 0,
+                slice_from: 0,
+                busy_ns: 0,
+                cpu_begun: 0,
+            },
             demand,
-            connecting: 0,
-            admitted: 0,
-            looked_at: 0,
-            capped: 0,
-            resent: 0,
-            more: Vec::new(),
-            unflushed: Vec::new(),
-            ended: Vec::new(),
-            set_cookies: Vec::new(),
-            memos: plan.operations.iter().map(|_| HeadMemo::new()).collect(),
-            refusals: Refusals::new(),
-            trace_ids: TraceIds::new(plan.trace.unwrap_or(0), share),
-            buffer: vec![0; READ_BUFFER],
-            scratch: Vec::new(),
-            started: 0,
-            slice_from: 0,
-            busy_ns: 0,
-            cpu_begun: 0,
             plan,
-            index,
-            stop,
-            reports,
             books,
         })
     }
@@ -213,19 +200,20 @@ impl<'a> Loop<'a> {
     /// the load from the time that `start` then returns. Its last report holds the result.
     pub fn drive(mut self, ready: &Barrier, start: impl FnOnce() -> (i64, i64)) {
         sys::precise_timers();
-        let is_ahead = self.keeps_alive && (self.in_turn || self.demand.is_closed());
+        let scenario = self.plan.scenario;
+        let is_ahead = scenario.http.keep_alive && (scenario.generator.open_all || self.demand.is_closed());
         let connected = if is_ahead { self.connect_ahead() } else { Ok(()) };
         ready.wait();
         let (started, unix_offset) = start();
-        self.started = started;
-        self.slice_from = started;
+        self.pace.started = started;
+        self.pace.slice_from = started;
         self.books.set_unix_offset(unix_offset);
-        let (index, reports) = (self.index, self.reports.clone());
+        let (index, reports) = (self.seat.index, self.seat.reports.clone());
         let result = connected.and_then(|()| self.work());
         if let Some(values) = self.sessions.as_mut().and_then(|v| v.left.take()) {
             *self.plan.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(values);
         }
-        let refusals = std::mem::take(&mut self.refusals);
+        let refusals = std::mem::take(&mut self.intake.refusals);
         self.plan.refusals.lock().unwrap_or_else(PoisonError::into_inner).extend(refusals);
         let interrupted = result.as_ref().is_ok_and(|interrupted| *interrupted);
         let result = result.map(|_| std::mem::take(&mut self.books.tallies));
@@ -236,18 +224,18 @@ impl<'a> Loop<'a> {
     fn connect_ahead(&mut self) -> Result<(), LoadError> {
         let begun = monotonic_ns();
         let mut next = 0;
-        while next < self.connections.len() || self.connecting > 0 {
+        while next < self.pool.connections.len() || self.pool.connecting > 0 {
             let now = monotonic_ns();
-            if now - begun > CONNECT_AHEAD_NS || self.stop.load(Ordering::Relaxed) {
+            if now - begun > CONNECT_AHEAD_NS || self.seat.stop.load(Ordering::Relaxed) {
                 break;
             }
-            while next < self.connections.len() && self.connecting < CONNECTING_MOST {
+            while next < self.pool.connections.len() && self.pool.connecting < CONNECTING_MOST {
                 self.open(next as u32, now);
                 next += 1;
             }
-            let count = self.epoll.wait(Duration::from_millis(50))?;
+            let count = self.pool.epoll.wait(Duration::from_millis(50))?;
             for i in 0..count {
-                self.on_ready(self.epoll.ready(i));
+                self.on_ready(self.pool.epoll.ready(i));
             }
         }
         Ok(())
@@ -255,26 +243,26 @@ impl<'a> Loop<'a> {
 
     /// The loop. True if it was stopped.
     fn work(&mut self) -> Result<bool, LoadError> {
-        self.cpu_begun = sys::thread_cpu_ns();
-        self.demand.start(self.started, self.slots.count() as u32);
-        let begun = Report::Begun { index: self.index, at: self.started, counters: self.counters(true) };
-        let _ = self.reports.send(begun);
-        let mut refresh = self.started;
+        self.pace.cpu_begun = sys::thread_cpu_ns();
+        self.demand.start(self.pace.started, self.slots.count() as u32);
+        let begun = Report::Begun { index: self.seat.index, at: self.pace.started, counters: self.counters(true) };
+        let _ = self.seat.reports.send(begun);
+        let mut refresh = self.pace.started;
         let mut interrupted = false;
         let before = monotonic_ns();
-        if before < self.started {
-            sys::sleep_until(self.started);
+        if before < self.pace.started {
+            sys::sleep_until(self.pace.started);
         }
         let mut now = monotonic_ns();
         let mut has_served = false;
         loop {
             let woke = now;
-            self.clock.refresh(now);
+            self.intake.clock.refresh(now);
             self.admit(now);
             self.expire(now);
             self.dispatch();
             if !has_served {
-                let count = self.epoll.wait(Duration::ZERO)?;
+                let count = self.pool.epoll.wait(Duration::ZERO)?;
                 self.serve(count);
             }
             if self.waiting() > 0 {
@@ -286,7 +274,7 @@ impl<'a> Loop<'a> {
             if now >= refresh {
                 self.refresh(now, false);
                 // End a slice at its full second, not at the next refresh after it.
-                refresh = (now + REFRESH_NS).min(self.slice_from + SLICE.as_nanos() as i64);
+                refresh = (now + REFRESH_NS).min(self.pace.slice_from + SLICE.as_nanos() as i64);
             }
             if self.slots.in_flight() == 0 && self.demand.is_over(now) && !self.sessions_go_on() {
                 break;
@@ -296,7 +284,7 @@ impl<'a> Loop<'a> {
                 self.books.settle(self.plan);
                 break;
             }
-            if self.stop.load(Ordering::Relaxed) {
+            if self.seat.stop.load(Ordering::Relaxed) {
                 interrupted = true;
                 self.abandon();
                 self.books.settle(self.plan);
@@ -313,7 +301,7 @@ impl<'a> Loop<'a> {
     /// Whether the sessions still running have gone on for too long since the last one began.
     fn has_lingered(&self, now: i64) -> bool {
         let is_of_sessions = !self.demand.is_closed() && self.plan.scenario.rate_of == RateOf::Sessions;
-        is_of_sessions && now > self.started + self.plan.scenario.load.length().as_nanos() as i64 + LINGER_NS
+        is_of_sessions && now > self.pace.started + self.plan.scenario.load.length().as_nanos() as i64 + LINGER_NS
     }
 
     /// Whether sessions of an open model that counts sessions are still running: they may finish.
@@ -325,16 +313,16 @@ impl<'a> Loop<'a> {
     /// Sleeps until there is something to do, but at least a wake quantum after `woke`. Returns
     /// when that ended, and whether sockets were served.
     fn rest(&mut self, woke: i64, now: i64) -> Result<(i64, bool), LoadError> {
-        self.busy_ns += now - woke;
-        if !self.more.is_empty() {
+        self.pace.busy_ns += now - woke;
+        if !self.pool.more.is_empty() {
             return Ok((now, false));
         }
-        let earliest = woke + self.quantum_ns;
+        let earliest = woke + self.pace.quantum_ns;
         let deadline = self.slots.oldest().map_or(i64::MAX, |(_, deadline)| deadline);
-        let sessions = self.sessions.as_ref().map_or(i64::MAX, |v| v.next_moment(self.timeout_ns));
+        let sessions = self.sessions.as_ref().map_or(i64::MAX, |v| v.next_moment(self.pace.timeout_ns));
         let wake = self
             .demand
-            .next_moment(self.timeout_ns)
+            .next_moment(self.pace.timeout_ns)
             .min(sessions)
             .min(deadline)
             .max(earliest)
@@ -345,7 +333,7 @@ impl<'a> Loop<'a> {
         // Whether a response is needed at once: to free a slot, to continue a session, or to make
         // room in the window.
         let is_urgent =
-            self.demand.is_closed() || self.waiting() > 0 || self.connecting > 0 || self.slots.answering() > 0;
+            self.demand.is_closed() || self.waiting() > 0 || self.pool.connecting > 0 || self.slots.answering() > 0;
         if !is_urgent && wake - now <= READ_SLACK_NS {
             sys::sleep_until(wake);
             return Ok((monotonic_ns(), false));
@@ -357,15 +345,15 @@ impl<'a> Loop<'a> {
         if from >= wake {
             return Ok((from, false));
         }
-        let count = self.epoll.wait(Duration::from_nanos((wake - from) as u64))?;
+        let count = self.pool.epoll.wait(Duration::from_nanos((wake - from) as u64))?;
         let woken = monotonic_ns();
         if woken - from < NO_SLEEP_NS {
-            self.busy_ns += woken - from;
+            self.pace.busy_ns += woken - from;
         }
-        self.clock.refresh(woken);
+        self.intake.clock.refresh(woken);
         self.serve(count);
         let served = monotonic_ns();
-        self.busy_ns += served - woken;
+        self.pace.busy_ns += served - woken;
         Ok((served, true))
     }
 
@@ -373,14 +361,14 @@ impl<'a> Loop<'a> {
     fn counters(&self, in_full: bool) -> Counters {
         let (completed, failed) = self.books.ended();
         Counters {
-            cpu_ns: sys::thread_cpu_ns() - self.cpu_begun,
-            busy_ns: self.busy_ns,
+            cpu_ns: sys::thread_cpu_ns() - self.pace.cpu_begun,
+            busy_ns: self.pace.busy_ns,
             run_queue_ns: in_full.then(sys::thread_run_queue_ns).flatten(),
-            offered: self.admitted,
+            offered: self.counts.admitted,
             completed,
             failed,
-            capped: self.capped,
-            resent: self.resent,
+            capped: self.counts.capped,
+            resent: self.counts.resent,
             in_flight: self.slots.in_flight(),
             waiting: self.waiting() as usize,
             slots: self.slots.count(),
@@ -390,20 +378,20 @@ impl<'a> Loop<'a> {
     fn refresh(&mut self, now: i64, is_last: bool) {
         self.books.hand_over();
         let slice = SLICE.as_nanos() as i64;
-        let is_slice = is_last || now >= self.slice_from + slice;
+        let is_slice = is_last || now >= self.pace.slice_from + slice;
         let counters = self.counters(is_slice);
-        let since_start = |t: i64| Duration::from_nanos((t - self.started).max(0) as u64);
+        let since_start = |t: i64| Duration::from_nanos((t - self.pace.started).max(0) as u64);
         let report = if is_slice {
             // Slices of all loops begin at whole seconds, so that they can be merged.
-            let passed = (now - self.slice_from) / slice * slice;
-            let to = if is_last { now } else { self.slice_from + passed };
-            let from = since_start(self.slice_from);
-            self.slice_from = to;
+            let passed = (now - self.pace.slice_from) / slice * slice;
+            let to = if is_last { now } else { self.pace.slice_from + passed };
+            let from = since_start(self.pace.slice_from);
+            self.pace.slice_from = to;
             let latencies: Vec<Latencies> = self.books.next_second();
-            Report::Slice { index: self.index, at: now, from, to: since_start(to), latencies, counters }
+            Report::Slice { index: self.seat.index, at: now, from, to: since_start(to), latencies, counters }
         } else {
-            Report::Counters { index: self.index, elapsed: since_start(now), counters }
+            Report::Counters { index: self.seat.index, elapsed: since_start(now), counters }
         };
-        let _ = self.reports.send(report);
+        let _ = self.seat.reports.send(report);
     }
 }

@@ -114,7 +114,8 @@ pub fn play(setup: SearchSetup<'_>) -> PlayedSearch {
     loop {
         let next = search.next(player.now(), last.as_ref());
         last = None;
-        *player.setup.plan.doing.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = search.progress().text;
+        *player.setup.plan.doing.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
+            search.progress().to_owned();
         if player.is_stopped() {
             break;
         }

@@ -73,14 +73,17 @@ pub struct ActiveSessions {
     /// Variables of the last session that completed, if they are to be kept.
     pub left: Option<Vec<Value>>,
     keeps: bool,
+    /// In a closed model, the session of each slot's user.
+    by_slot: Vec<u32>,
 }
 
 /// Most ended sessions that are kept for their memory.
 const SPARE_MOST: usize = 1_024;
 
 impl ActiveSessions {
-    /// For the loop with this share; `keeps` whether to keep the variables of the last session.
-    pub fn new(script: Arc<Script>, share: Share, keeps: bool) -> Self {
+    /// For the loop with this share; `keeps` whether to keep the variables of the last session. In a
+    /// closed model `users` have a slot each.
+    pub fn new(script: Arc<Script>, share: Share, keeps: bool, users: usize) -> Self {
         Self {
             ready: vec![Vec::new(); script.flows.len()],
             script,
@@ -95,6 +98,7 @@ impl ActiveSessions {
             filled: FilledRequest::default(),
             left: None,
             keeps,
+            by_slot: vec![NO_SESSION; users],
         }
     }
 
@@ -135,6 +139,24 @@ impl ActiveSessions {
             if self.spare.len() < SPARE_MOST {
                 self.spare.push(active);
             }
+        }
+    }
+
+    /// The session of a slot's user.
+    pub fn of_slot(&self, slot: u32) -> u32 {
+        self.by_slot.get(slot as usize).copied().unwrap_or(NO_SESSION)
+    }
+
+    /// A slot's user has this session from now on.
+    pub fn seat(&mut self, slot: u32, id: u32) {
+        self.by_slot[slot as usize] = id;
+    }
+
+    /// Ends a session, and its user has none.
+    pub fn leave(&mut self, id: u32) {
+        self.end(id);
+        if let Some(place) = self.by_slot.iter_mut().find(|place| **place == id) {
+            *place = NO_SESSION;
         }
     }
 

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::plan::Prepared;
+use super::prepared::Prepared;
 use super::sessions::NO_SESSION;
 
 /// A time that has not come yet.
@@ -237,12 +237,10 @@ impl Slots {
         Some(request)
     }
 
-    /// Ends the request in a slot; the slot is free from `at` on. False if it was empty.
-    pub fn end(&mut self, slot: u32, at: i64) -> bool {
-        let place = &mut self.requests[slot as usize];
-        let Some(request) = place else { return false };
+    /// Takes the request out of a slot; the slot is free from `at` on. None if it was empty.
+    pub fn end(&mut self, slot: u32, at: i64) -> Option<InFlight> {
+        let request = self.requests[slot as usize].take()?;
         self.answering -= usize::from(request.first_byte != NEVER);
-        *place = None;
         let Links { before, after } = self.links[slot as usize];
         match before {
             NONE => self.first = after,
@@ -254,7 +252,7 @@ impl Slots {
         }
         self.in_flight -= 1;
         self.free_since[slot as usize] = at;
-        true
+        Some(request)
     }
 
     /// The slot with the oldest request, and that request's deadline.
@@ -310,7 +308,7 @@ mod tests {
             begin(&mut slots, slot, deadline);
         }
         assert_eq!(slots.oldest(), Some((2, 10)));
-        assert!(slots.end(0, 1) && !slots.end(0, 1));
+        assert!(slots.end(0, 1).is_some() && slots.end(0, 1).is_none());
         assert!(slots.answered(2, 5).is_some());
         assert_eq!((slots.in_flight(), slots.answering()), (2, 1));
         slots.end(2, 6);

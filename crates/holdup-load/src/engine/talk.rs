@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 
 use holdup_protocol::database::{Error, Event, Session};
-use rustls::ClientConnection;
+use rustls::{ClientConnection, Stream};
 
 use super::tls::Tls;
 
@@ -19,7 +19,6 @@ pub struct Talk {
     stream: TcpStream,
     tls: Option<Tls>,
     encrypted: Option<Box<ClientConnection>>,
-    is_told: bool,
     buffer: Vec<u8>,
 }
 
@@ -49,8 +48,7 @@ impl Talk {
     /// # Errors
     /// If TLS begins at once and cannot.
     pub fn new(stream: TcpStream, session: Session, tls: Option<&Tls>) -> Result<Self, TalkError> {
-        let mut talk =
-            Self { session, stream, tls: tls.cloned(), encrypted: None, is_told: false, buffer: vec![0; BUFFER_BYTES] };
+        let mut talk = Self { session, stream, tls: tls.cloned(), encrypted: None, buffer: vec![0; BUFFER_BYTES] };
         if talk.session.begins_encrypted() {
             talk.begin_tls()?;
         }
@@ -64,7 +62,10 @@ impl Talk {
 
     fn begin_tls(&mut self) -> Result<(), TalkError> {
         let tls = self.tls.as_ref().ok_or(TalkError::NoTls)?;
-        self.encrypted = Some(tls.connection()?);
+        let mut encrypted = tls.connection()?;
+        encrypted.complete_io(&mut self.stream).map_err(TalkError::from_io)?;
+        self.encrypted = Some(encrypted);
+        self.session.tls_started();
         Ok(())
     }
 
@@ -73,34 +74,26 @@ impl Talk {
     /// # Errors
     /// If the conversation cannot go on.
     pub fn step(&mut self, events: &mut dyn FnMut(Event<'_>)) -> Result<(), TalkError> {
-        if self.encrypted.as_ref().is_some_and(|tls| !tls.is_handshaking())
-            && !std::mem::replace(&mut self.is_told, true)
-        {
-            self.session.tls_started();
-        }
-        self.say()?;
+        self.say().map_err(TalkError::from_io)?;
         let count = loop {
-            match self.stream.read(&mut self.buffer) {
+            let read = match &mut self.encrypted {
+                None => self.stream.read(&mut self.buffer),
+                Some(tls) => Stream::new(&mut **tls, &mut self.stream).read(&mut self.buffer),
+            };
+            match read {
                 Ok(0) => return Err(TalkError::Closed),
                 Ok(count) => break count,
                 // A signal says nothing about the server; a stop is noticed once it has answered.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(TalkError::from_io(error)),
             }
         };
-        let read = self.buffer.get(..count).unwrap_or_default();
         let mut begins_tls = false;
         let mut events = |event: Event<'_>| match event {
             Event::StartTls => begins_tls = true,
             event => events(event),
         };
-        match &mut self.encrypted {
-            None => self.session.feed(read, &mut events)?,
-            Some(tls) => {
-                let plain = decrypted(tls, read)?;
-                self.session.feed(&plain, &mut events)?;
-            }
-        }
+        self.session.feed(self.buffer.get(..count).unwrap_or_default(), &mut events)?;
         if begins_tls {
             // Everything before the TLS client hello is sent in clear text.
             self.say()?;
@@ -114,34 +107,33 @@ impl Talk {
     /// # Errors
     /// The socket's.
     pub fn say(&mut self) -> io::Result<()> {
-        let count = self.session.output().len();
+        let output = self.session.output();
         match &mut self.encrypted {
-            None => self.stream.write_all(self.session.output())?,
+            None => self.stream.write_all(output)?,
             Some(tls) => {
-                if !tls.is_handshaking() {
-                    tls.writer().write_all(self.session.output())?;
-                }
-                while tls.wants_write() {
-                    tls.write_tls(&mut self.stream)?;
-                }
-                if tls.is_handshaking() {
-                    return Ok(());
-                }
+                let mut stream = Stream::new(&mut **tls, &mut self.stream);
+                stream.write_all(output)?;
+                stream.flush()?;
             }
         }
+        let count = output.len();
         self.session.consumed(count);
         Ok(())
     }
 }
 
-fn decrypted(tls: &mut ClientConnection, mut bytes: &[u8]) -> Result<Vec<u8>, TalkError> {
-    let mut plain = Vec::new();
-    while !bytes.is_empty() {
-        tls.read_tls(&mut bytes)?;
-        let state = tls.process_new_packets()?;
-        let mut part = vec![0; state.plaintext_bytes_to_read()];
-        tls.reader().read_exact(&mut part)?;
-        plain.extend(part);
+impl TalkError {
+    /// From an error of a socket on which TLS may be spoken.
+    fn from_io(error: io::Error) -> Self {
+        match tls_error(&error) {
+            Some(error) => Self::Tls(error.clone()),
+            None if error.kind() == io::ErrorKind::UnexpectedEof => Self::Closed,
+            None => Self::Io(error),
+        }
     }
-    Ok(plain)
+}
+
+/// What rustls said, if it is its error.
+pub(super) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
 }

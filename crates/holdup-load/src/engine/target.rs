@@ -1,12 +1,12 @@
 //! Checks the target before anything is sent: it resolves, accepts, and, with TLS, its certificate
 //! verifies and it supports the requested version of HTTP.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use super::outcome::Outcome;
-use super::talk::{Talk, TalkError};
+use super::talk::{Talk, TalkError, tls_error};
 use super::tls::{self, Tls, TlsError};
 use crate::scenario::http::Trust;
 use crate::scenario::{HttpVersion, Scenario, Target};
@@ -282,23 +282,11 @@ fn shake_hands(mut stream: TcpStream, tls: &Tls, target: &Target, version: HttpV
     let mut connection = tls.connection().map_err(of)?;
     let timeouts = stream.set_read_timeout(Some(FIRST_CONNECT)).and(stream.set_write_timeout(Some(FIRST_CONNECT)));
     timeouts.map_err(|e| no_tls(e.to_string()))?;
-    let mut buffer = [0_u8; 4_096];
-    while connection.is_handshaking() {
-        while connection.wants_write() {
-            connection.write_tls(&mut stream).map_err(|e| no_tls(e.to_string()))?;
-        }
-        let count = match stream.read(&mut buffer) {
-            Ok(0) => return Err(no_tls("it closed the connection".to_owned())),
-            Ok(count) => count,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(no_tls(e.to_string())),
-        };
-        let mut bytes = &buffer[..count];
-        while !bytes.is_empty() {
-            connection.read_tls(&mut bytes).map_err(|e| no_tls(e.to_string()))?;
-            connection.process_new_packets().map_err(of)?;
-        }
-    }
+    connection.complete_io(&mut stream).map_err(|e| match tls_error(&e) {
+        Some(error) => of(error.clone()),
+        None if e.kind() == io::ErrorKind::UnexpectedEof => no_tls("it closed the connection".to_owned()),
+        None => no_tls(e.to_string()),
+    })?;
     if version == HttpVersion::Http2 && connection.alpn_protocol() != Some(version.alpn()) {
         return Err(TargetError::NoHttp2 { target: name() });
     }

@@ -16,27 +16,10 @@ use crate::schedule::{Schedule, Stretch};
 use crate::yaml::{Map, Node, YamlError};
 
 /// Keys that say what the load is; exactly one is used.
-const PROFILES: [&str; 9] = ["rate", "steps", "ramp", "spike", "sine", "phases", "replay", "users", "search"];
+pub const PROFILES: [&str; 9] = ["rate", "steps", "ramp", "spike", "sine", "phases", "replay", "users", "search"];
 
-/// Keys of the section that are read here.
-pub const KEYS: [&str; 16] = [
-    "rate",
-    "steps",
-    "ramp",
-    "spike",
-    "sine",
-    "phases",
-    "replay",
-    "users",
-    "search",
-    "duration",
-    "think",
-    "iterations",
-    "ramp_up",
-    "arrivals",
-    "seed",
-    "warm_up",
-];
+/// The other keys of the section that are read here.
+pub const KEYS: [&str; 7] = ["duration", "think", "iterations", "ramp_up", "arrivals", "seed", "warm_up"];
 
 /// Longest load, if only iterations are given.
 const LONGEST_ITERATIONS: Duration = Duration::from_secs(24 * 3_600);
@@ -387,13 +370,7 @@ fn arrivals(map: &Map<'_>, load: Load) -> Result<(Load, Option<String>), YamlErr
         }
         (load, true) if !is_poisson => without_seed(load, seed),
         (Load::Open(schedule), true) => {
-            let number = match seed {
-                Some(node) => {
-                    let text = node.text()?;
-                    text.parse().map_err(|_| node.error(format!("expected a whole number from 0, found \"{text}\"")))?
-                }
-                None => DEFAULT_SEED,
-            };
+            let number = seed.map_or(Ok(DEFAULT_SEED), super::seed)?;
             let remark = seed.is_none().then(|| format!("load.seed: {number}, because none was given"));
             Ok((Load::Open(schedule.poisson(number)), remark))
         }

@@ -3,6 +3,7 @@
 //! secret, or if a secret is filled into it.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 
 use holdup_recording::secret::{HIDDEN, is_secret_name, redact_value, spans};
 
@@ -59,13 +60,13 @@ pub fn mask(text: &str) -> String {
 /// `root` without its secrets, which are passed to `found`; `names` are the secret variables.
 fn hide(root: &Node, names: &BTreeSet<String>, found: &mut impl FnMut(&str)) -> Node {
     let mut kept = root.clone();
-    kept.rewrite(&mut |path, text| {
-        if is_secret_place(path, names) {
+    let Ok(()) = kept.fill(&mut |place, text| {
+        if is_secret_place(&place.path(), names) {
             found(text);
-            return Some(HIDDEN.to_owned());
+            return Ok::<_, Infallible>(Some(HIDDEN.to_owned()));
         }
         spans(text).into_iter().for_each(|span| found(&text[span]));
-        Some(redact_value(text))
+        Ok(Some(redact_value(text)))
     });
     kept
 }

@@ -3,7 +3,7 @@
 //! share. Operations that a mix does not name keep their weights.
 
 use crate::script::program::Script;
-use crate::yaml::{Node, YamlError, nearest};
+use crate::yaml::{Node, YamlError, hint};
 
 use super::{MAX_RATE, Operation, Sessions};
 
@@ -59,11 +59,7 @@ impl Kinds {
             }
             (None, _) => {
                 let names: Vec<&str> = self.weights.iter().map(|(own, _)| own.as_str()).collect();
-                let hint = nearest(name, &names).map_or_else(
-                    || format!("there are: {}", names.join(", ")),
-                    |near| format!("did you mean \"{near}\"?"),
-                );
-                Err(node.error(format!("no {what} is called \"{name}\"; {hint}")))
+                Err(node.error(format!("no {what} is called \"{name}\"; {}", hint(name, &names))))
             }
         }
     }

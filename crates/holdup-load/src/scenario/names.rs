@@ -163,24 +163,18 @@ fn source(name: &str, node: &Node, seed: u64, share: Share) -> Result<Source, Ya
         (None, None, Some(list)) => Feeder::jsonl(rows(list)?.into_bytes(), list.file()).map_err(|e| list.error(e))?,
         _ => return Err(node.error("say where the rows are: one of csv: FILE, jsonl: FILE and list: [...]")),
     };
-    let order = match map.get("order").map(|n| n.text().map(|t| (n, t))).transpose()? {
-        None | Some((_, "sequential")) => Order::Sequential,
-        Some((_, "random")) => Order::Random,
-        Some((_, "unique")) => Order::Unique,
-        Some((node, other)) => {
-            return Err(node.error(format!("unknown order \"{other}\"; there are: sequential, random, unique")));
-        }
-    };
-    let at_end = match map.get("at_end").map(|n| n.text().map(|t| (n, t))).transpose()? {
+    let orders = [("sequential", Order::Sequential), ("random", Order::Random), ("unique", Order::Unique)];
+    let order = map.get("order").map_or(Ok(Order::Sequential), |node| node.one_of("order", &orders))?;
+    let ends = [("again", AtEnd::Again), ("fail", AtEnd::Fail), ("stop", AtEnd::Stop)];
+    let at_end = match map.get("at_end") {
         None if order == Order::Unique => AtEnd::Fail,
-        None | Some((_, "again")) if order != Order::Unique => AtEnd::Again,
-        Some((_, "stop")) => AtEnd::Stop,
-        Some((_, "fail")) => AtEnd::Fail,
-        Some((node, "again")) => return Err(node.error("unique rows cannot be repeated; use order: sequential")),
-        Some((node, other)) => {
-            return Err(node.error(format!("unknown at_end \"{other}\"; there are: again, fail, stop")));
-        }
-        None => AtEnd::Fail,
+        None => AtEnd::Again,
+        Some(node) => match node.one_of("at_end", &ends)? {
+            AtEnd::Again if order == Order::Unique => {
+                return Err(node.error("unique rows cannot be repeated; use order: sequential"));
+            }
+            at_end => at_end,
+        },
     };
     let drawer =
         Drawer::new(order, at_end, feeder.len(), seed ^ crate::scenario::steps::hash(name), share.index, share.of);

@@ -39,7 +39,7 @@ fn one(node: &Node, target: &Target) -> Result<String, YamlError> {
     }
     let timeout = length("timeout", Duration::from_secs(1))?;
     let delay = map.get("delay").map_or(Ok(Duration::ZERO), Node::duration)?;
-    let failures = map.get("failures").map_or(Ok(3), |n| n.integer("failed probes in a row", 1..=1_000_000))?;
+    let failures = map.get("failures").map_or(Ok(3_u32), |n| n.integer("failed probes in a row", 1..=1_000_000))?;
     let sign = if place.contains('?') { '&' } else { '?' };
     let (every, timeout, delay) = (seconds(every), seconds(timeout), seconds(delay));
     Ok(format!("probe:{place}{sign}every={every}&timeout={timeout}&failures={failures}&delay={delay}"))

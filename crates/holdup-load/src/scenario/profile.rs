@@ -99,7 +99,7 @@ fn as_logged(logged: LoggedOperation) -> Operation {
 /// # Errors
 /// A message that lists the accepted names.
 pub fn method(name: &str) -> Result<&'static str, String> {
-    let known = access_log::METHODS;
+    let known = holdup_access::request::METHODS;
     known
         .into_iter()
         .find(|m| m.eq_ignore_ascii_case(name.trim()))

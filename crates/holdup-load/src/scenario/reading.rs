@@ -11,7 +11,7 @@ use super::mix::{Kinds, MAX_WEIGHT};
 use super::request::Language;
 use super::{
     DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Generator, Http, Inputs, MAX_CONNECTIONS, Operation, Pace, RateOf, Scenario,
-    Sessions, Target, http, include, load, measured, names, objectives, positive, probe, statement, steps,
+    Sessions, Target, http, include, load, measured, names, objectives, positive, probe, seed, statement, steps,
 };
 use crate::model::Load;
 use crate::yaml::{Map, Node, YamlError};
@@ -79,7 +79,7 @@ impl Scenario {
         missing("load")?;
         let load = &filled("load")?.unwrap_or_else(|| map.node().clone());
         let own = ["connections", "timeout", "pace", "open_all", "of"];
-        let keys: Vec<&str> = load::KEYS.into_iter().chain(own).collect();
+        let keys: Vec<&str> = load::PROFILES.into_iter().chain(load::KEYS).chain(own).collect();
         let load_map = load.map(&keys)?;
         let has_steps = ["operations", "sessions", "steps"].iter().any(|key| map.get(key).is_some());
         if target.sql.is_some() {
@@ -193,7 +193,7 @@ fn remarks(choice: Option<&str>, inputs: &Inputs, luck: Option<u64>) -> String {
 /// and the environment.
 fn fill_known(node: &Node, names: &Names) -> Result<Node, YamlError> {
     let mut filled = node.clone();
-    filled.fill(&|place, text| {
+    filled.fill(&mut |place, text| {
         if !text.contains("${") {
             return Ok(None);
         }
@@ -208,12 +208,6 @@ fn fill_known(node: &Node, names: &Names) -> Result<Node, YamlError> {
         }
     })?;
     Ok(filled)
-}
-
-/// A seed: a whole number.
-fn seed(node: &Node) -> Result<u64, YamlError> {
-    let text = node.text()?;
-    text.parse().map_err(|_| node.error(format!("expected a whole number from 0, found \"{text}\"")))
 }
 
 /// `of: requests` or `of: sessions`.

@@ -124,14 +124,11 @@ pub fn read(
         reader.feeders.extend(condition.feeders());
         checks.push(condition);
     }
-    let on_failure = match map.get("on_failure").map(|n| n.text().map(|t| (n, t))).transpose()? {
+    let ways = [("go_on", OnFailure::GoOn), ("end_session", OnFailure::EndSession), ("stop", OnFailure::Stop)];
+    let on_failure = match map.get("on_failure") {
         None if captures.is_empty() => OnFailure::GoOn,
-        None | Some((_, "end_session")) => OnFailure::EndSession,
-        Some((_, "go_on")) => OnFailure::GoOn,
-        Some((_, "stop")) => OnFailure::Stop,
-        Some((node, other)) => {
-            return Err(node.error(format!("unknown on_failure \"{other}\"; there are: go_on, end_session, stop")));
-        }
+        None => OnFailure::EndSession,
+        Some(node) => node.one_of("on_failure", &ways)?,
     };
     let Reader { mut feeders, needs, .. } = reader;
     feeders.sort_unstable();
@@ -405,16 +402,14 @@ fn capture(node: &Node) -> Result<Capture, YamlError> {
         return Err(node.error("a variable can be captured from only one place"));
     }
     let source = format!("{kind} {}", value.text()?);
-    let pick = match map.get("pick").map(|n| n.text().map(|t| (n, t))).transpose()? {
-        None | Some((_, "first")) => Pick::First,
-        Some((_, "last")) => Pick::Last,
-        Some((_, "random")) => Pick::Random,
-        Some((_, "all")) => Pick::All,
-        Some((_, "count")) => Pick::Count,
-        Some((node, other)) => {
-            return Err(node.error(format!("unknown pick \"{other}\"; there are: first, last, random, all, count")));
-        }
-    };
+    let picks = [
+        ("first", Pick::First),
+        ("last", Pick::Last),
+        ("random", Pick::Random),
+        ("all", Pick::All),
+        ("count", Pick::Count),
+    ];
+    let pick = map.get("pick").map_or(Ok(Pick::First), |node| node.one_of("pick", &picks))?;
     // An empty default is a default, too.
     let default = match node.entries()?.iter().find(|(key, _)| key == "default") {
         Some((_, value)) if value.is_empty() => Some(String::new()),

@@ -3,7 +3,10 @@
 //!
 //! It does not check whether a statement is correct: the server does.
 
+use std::borrow::Cow;
+
 use holdup_protocol::database::Dialect;
+use holdup_sql::{Lexer, TokenKind};
 
 use crate::script::expression_bytes;
 use crate::yaml::{Map, YamlError};
@@ -121,120 +124,39 @@ fn masked(text: &str) -> (String, Vec<&str>) {
 }
 
 /// PostgreSQL's text without comments, with `?` for every value and single blanks. It stops where
-/// the text becomes ambiguous: a string with a backslash, for example, depends on the server's
-/// settings and on the letter before the quote.
+/// the text becomes ambiguous: what a backslash in a string means depends on the server's settings.
 fn without_values(text: &str) -> String {
-    let mut out: Vec<String> = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            '\'' => match string_bytes(rest) {
-                Some(length) => {
-                    // A letter before it says what kind of string it is (E, B, X, N, U&), so it is
-                    // not a name.
-                    out.push("?".to_owned());
-                    length
-                }
-                None => {
-                    out.push("…".to_owned());
-                    break;
-                }
-            },
-            '"' => {
-                let Some(length) = rest[1..].find('"').map(|at| at + 2) else {
-                    out.push("…".to_owned());
-                    break;
-                };
-                out.push(rest[..length].to_owned());
-                length
+    let mut pieces: Vec<Cow<'_, str>> = Vec::new();
+    for token in Lexer::new(text.as_bytes(), holdup_sql::Dialect::PostgreSql) {
+        let is_unclosed = token.kind == TokenKind::QuotedName && (token.text.len() < 2 || !token.text.ends_with(b"\""));
+        match token.kind {
+            TokenKind::Comment => {}
+            TokenKind::Literal if !token.text.contains(&b'\\') => pieces.push("?".into()),
+            TokenKind::Parameter | TokenKind::ParameterList => pieces.push("?".into()),
+            kind if kind == TokenKind::Literal || is_unclosed => {
+                pieces.push("…".into());
+                break;
             }
-            '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => comment_bytes(rest),
-            '$' => match dollar_quoted_bytes(rest) {
-                Some(length) => {
-                    out.push("?".to_owned());
-                    length
-                }
-                None => {
-                    out.push("?".to_owned());
-                    1 + rest[1..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - 1)
-                }
-            },
-            c if c.is_whitespace() => c.len_utf8(),
-            c if c.is_ascii_digit() || c == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit()) => {
-                out.push("?".to_owned());
-                rest.find(|c: char| !(c.is_alphanumeric() || c == '.' || c == '_')).unwrap_or(rest.len())
-            }
-            c if c.is_alphabetic() || c == '_' => {
-                let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(rest.len());
-                out.push(rest[..end].to_owned());
-                end
-            }
-            c => {
-                out.push(c.to_string());
-                c.len_utf8()
-            }
-        };
-        rest = &rest[length..];
+            _ => pieces.push(String::from_utf8_lossy(token.text)),
+        }
     }
-    joined(&out)
+    joined(&pieces)
 }
 
 /// Joins pieces with single blanks, but not around dots and inside of parentheses.
-fn joined(pieces: &[String]) -> String {
+fn joined(pieces: &[Cow<'_, str>]) -> String {
     let mut text = String::new();
     let mut is_glued = true;
     for (i, piece) in pieces.iter().enumerate() {
         let sign = |piece: &str| !piece.starts_with(|c: char| c.is_alphanumeric() || "_\"?(".contains(c));
-        let follows_sign = i > 0 && sign(piece) && sign(&pieces[i - 1]) && !",();".contains(pieces[i - 1].as_str());
-        if !(is_glued || follows_sign || matches!(piece.as_str(), "," | ")" | "." | ";")) {
+        let follows_sign = i > 0 && sign(piece) && sign(&pieces[i - 1]) && !",();".contains(&*pieces[i - 1]);
+        if !(is_glued || follows_sign || matches!(&**piece, "," | ")" | "." | ";")) {
             text.push(' ');
         }
         text.push_str(piece);
-        is_glued = matches!(piece.as_str(), "(" | ".");
+        is_glued = matches!(&**piece, "(" | ".");
     }
     text
-}
-
-/// Length of the string that begins here; none if it contains a backslash or does not end.
-fn string_bytes(text: &str) -> Option<usize> {
-    let end = text[1..].find('\'')? + 2;
-    // A doubled quote reads as the end of one string and the start of the next, with the same
-    // result.
-    (!text[..end].contains('\\')).then_some(end)
-}
-
-/// Length of the comment that begins here, with nested ones.
-fn comment_bytes(text: &str) -> usize {
-    let (mut depth, mut at) = (0_u32, 0);
-    let bytes = text.as_bytes();
-    while at < bytes.len() {
-        match &bytes[at..] {
-            [b'/', b'*', ..] => {
-                depth += 1;
-                at += 2;
-            }
-            [b'*', b'/', ..] => {
-                depth -= 1;
-                at += 2;
-                if depth == 0 {
-                    return at;
-                }
-            }
-            _ => at += 1,
-        }
-    }
-    text.len()
-}
-
-/// Length of `$tag$ … $tag$`, if that begins here; an unclosed one reaches to the end.
-fn dollar_quoted_bytes(text: &str) -> Option<usize> {
-    let tag_end = 1 + text[1..].find('$')?;
-    let name = &text[1..tag_end];
-    let is_tag =
-        !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_alphanumeric() || c == '_');
-    let (tag, rest) = text.split_at(tag_end + 1);
-    is_tag.then(|| rest.find(tag).map_or(text.len(), |at| tag.len() + at + tag.len()))
 }
 
 #[cfg(test)]

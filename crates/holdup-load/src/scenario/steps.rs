@@ -13,7 +13,7 @@ use crate::script::{Condition, Names, Slot, Subjects, Template};
 
 use super::request::{self, Language};
 use super::{METHODS, Operation, positive};
-use crate::yaml::{Map, Node, YamlError, nearest, parse_duration};
+use crate::yaml::{Map, Node, YamlError, hint, nearest, parse_duration};
 
 /// Deepest nesting of steps.
 const DEEPEST: usize = 64;
@@ -303,7 +303,8 @@ impl<'a> Reader<'a> {
         for branch in node.list() {
             let keys: &[&str] = if kind == "choose" { &["weight", "steps"] } else { &["steps"] };
             let map = branch.map(keys)?;
-            sum += map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
+            let weight: u32 = map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
+            sum += weight;
             ends.push(sum);
             places.push(flow.ops.len() as u32);
             // A branch may do nothing: the rest up to 100 %.
@@ -380,12 +381,7 @@ fn counter(flow: &mut Flow) -> u32 {
 }
 
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
-    let hint = match nearest(name, known) {
-        Some(near) => format!("did you mean \"{near}\"?"),
-        None if known.is_empty() => "none exists".to_owned(),
-        None => format!("there are: {}", known.join(", ")),
-    };
-    format!("no {what} is called \"{name}\"; {hint}")
+    format!("no {what} is called \"{name}\"; {}", hint(name, known))
 }
 
 /// `2s`, `1s..3s`, `~2s`.

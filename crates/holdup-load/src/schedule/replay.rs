@@ -47,12 +47,6 @@ impl Replay {
         Self { requests, operations, notes, times, which }
     }
 
-    /// Only the timing: nanoseconds from the start, in any order.
-    pub fn from_times(mut times: Vec<u64>) -> Self {
-        times.sort_unstable();
-        Self::new(times, Vec::new(), Arc::new([]), Vec::new(), Vec::new())
-    }
-
     pub(super) fn arrival(&self, number: u64) -> Option<(u64, Option<u32>)> {
         let index = usize::try_from(number).ok()?;
         Some((*self.times.get(index)?, self.which.get(index).copied()))

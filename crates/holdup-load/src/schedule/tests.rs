@@ -8,6 +8,11 @@ fn all(schedule: &Schedule) -> Vec<(f64, usize)> {
     schedule.arrivals(Share::WHOLE).map(|a| (a.due_ns as f64 / 1e9, a.phase as usize)).collect()
 }
 
+/// A log of which only the timing counts.
+fn timing(times: Vec<u64>) -> Replay {
+    Replay::new(times, Vec::new(), Arc::new([]), Vec::new(), Vec::new())
+}
+
 fn mixed() -> Schedule {
     let part = |name: &str, seconds: f64, rate_from: f64, rate_to: f64| Stretch {
         name: name.to_owned(),
@@ -35,10 +40,7 @@ fn profiles() -> Vec<(&'static str, Schedule)> {
         ("spike", Schedule::spike(50.0, 2_000.0, 2 * S, S, 5 * S)),
         ("sine", Schedule::sine(200.0, 200.0, 2 * S, 7 * S)),
         ("phases", mixed()),
-        (
-            "replay",
-            Schedule::replayed(Replay::from_times((0..3_000).map(|i| i * i * 977).collect()), "r".into(), 9 * S),
-        ),
+        ("replay", Schedule::replayed(timing((0..3_000).map(|i| i * i * 977).collect()), "r".into(), 9 * S)),
     ]
 }
 
@@ -263,7 +265,7 @@ fn rates_and_phases_beyond_the_end() {
 fn the_peak_is_the_highest_point() {
     assert_eq!(Schedule::sine(1_000.0, 600.0, 4 * S, 10 * S).peak_rate(), 1_600.0);
     assert_eq!(mixed().poisson(1).peak_rate(), 999.9);
-    let log = Replay::from_times(vec![0, 900_000_000, 1_000_000_000, 1_100_000_000, 1_200_000_000]);
+    let log = timing(vec![0, 900_000_000, 1_000_000_000, 1_100_000_000, 1_200_000_000]);
     assert_eq!(Schedule::replayed(log, "r".into(), 2 * S).peak_rate(), 3.0);
 }
 

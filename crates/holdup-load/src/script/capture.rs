@@ -11,9 +11,8 @@ mod source;
 mod tests;
 
 pub use choice::Pick;
-pub use source::{Place, Source};
-
 use choice::{Choice, Chosen};
+use source::Source;
 pub(crate) use {
     cookie::cookie,
     json::{json_at, text as json_text},
@@ -62,11 +61,6 @@ impl Capture {
     /// A message about what is wrong with the source.
     pub fn new(source: &str, pick: Pick, default: Option<String>) -> Result<Self, String> {
         Ok(Self { source: Source::parse(source)?, pick, default: default.map(String::into_boxed_str) })
-    }
-
-    /// Where it looks.
-    pub fn source(&self) -> &Source {
-        &self.source
     }
 
     /// Whether it reads the result of a statement, not an HTTP response.

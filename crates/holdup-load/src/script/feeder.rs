@@ -7,7 +7,6 @@ mod csv;
 mod draw;
 mod error;
 mod jsonl;
-mod list;
 mod table;
 
 pub use draw::{AtEnd, Draw, Drawer, Order};
@@ -27,9 +26,6 @@ pub struct Feeder {
 }
 
 impl Feeder {
-    /// Name of the column of a list whose items have no columns (`list: [a, b]`).
-    pub const VALUE: &str = "value";
-
     /// Checks that there are rows, and that the columns have valid names.
     fn new(columns: Vec<String>, mut table: Table) -> Result<Self, Fault> {
         if columns.is_empty() || table.cells() == 0 {
@@ -50,14 +46,14 @@ impl Feeder {
         self.table.cells() / self.columns.len()
     }
 
-    /// Row of that index, from 0; an empty one if it does not exist.
-    pub fn row(&self, index: usize) -> Row<'_> {
-        self.table.row(index, self.columns.len()).unwrap_or_else(Row::none)
+    /// Row of that index, from 0, if it exists.
+    pub fn row(&self, index: usize) -> Option<Row<'_>> {
+        self.table.row(index, self.columns.len())
     }
 
     /// Bytes of memory that its rows take.
     pub fn memory_bytes(&self) -> usize {
-        self.table.memory_bytes()
+        self.table.text.capacity() + self.table.ends.capacity() * size_of::<u32>()
     }
 }
 

@@ -2,13 +2,14 @@
 //! or a file says can end a line of a request's head.
 
 use holdup_mongodb::Writer;
+use holdup_protocol::database::Statement;
 use holdup_protocol::database::mongodb::Command;
 
-use crate::script::document::{self, FillText};
+use crate::script::document::FillText;
 use crate::script::encoding::{Encoding, put_encoded};
-use crate::script::program::{Form, Piece};
+use crate::script::program::{self, Form, Piece};
 use crate::script::template::percent;
-use crate::script::{Context, StepFailure};
+use crate::script::{Context, StepFailure, Template};
 
 /// A filled-in HTTP request. It is reused between requests to avoid allocations.
 #[derive(Clone, Debug, Default)]
@@ -20,17 +21,6 @@ pub struct FilledRequest {
     /// Body, if there is one.
     pub body: Option<Vec<u8>>,
     scratch: Vec<u8>,
-}
-
-/// A filled-in statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilledStatement {
-    /// Its text.
-    pub text: String,
-    /// Its parameters.
-    pub parameters: Vec<Vec<u8>>,
-    /// It is prepared once per connection.
-    pub is_prepared: bool,
 }
 
 impl FilledRequest {
@@ -73,56 +63,35 @@ impl FilledRequest {
     }
 }
 
-/// Fills in a form of statements.
+/// Fills in statements; `text` gives the text of a template.
 ///
 /// # Errors
 /// If a variable has no value, or a statement would not be UTF-8.
-pub fn statements(form: &Form, context: &mut Context<'_>) -> Result<Vec<FilledStatement>, StepFailure> {
-    let Form::Sql { statements } = form else { return Err(StepFailure::Template) };
-    let filled = statements.iter().map(|statement| {
-        let mut text = Vec::new();
-        statement.text.render(context, &mut text)?;
-        let parameters = statement.parameters.iter().map(|template| {
-            let mut bytes = Vec::new();
-            template.render(context, &mut bytes).map(|()| bytes)
-        });
-        Ok(FilledStatement {
-            parameters: parameters.collect::<Result<_, StepFailure>>()?,
-            text: String::from_utf8(text).map_err(|_| StepFailure::Template)?,
+pub fn statements(given: &[program::Statement], text: &mut FillText<'_>) -> Result<Vec<Statement>, StepFailure> {
+    let mut filled = |template: &Template| {
+        let mut bytes = Vec::new();
+        text(template, &mut bytes).map(|()| bytes)
+    };
+    let statements = given.iter().map(|statement| {
+        Ok(Statement {
+            text: String::from_utf8(filled(&statement.text)?).map_err(|_| StepFailure::Template)?,
             is_prepared: statement.is_prepared,
+            parameters: statement.parameters.iter().map(|p| filled(p).map(Some)).collect::<Result<_, _>>()?,
         })
     });
-    filled.collect()
+    statements.collect()
 }
 
-/// The statements of a form without templates.
-pub fn constant_statements(form: &Form) -> Vec<FilledStatement> {
-    let Form::Sql { statements } = form else { return Vec::new() };
-    let text = |template: &crate::script::Template| template.constant().unwrap_or_default().to_owned();
-    let filled = statements.iter().map(|statement| FilledStatement {
-        text: text(&statement.text),
-        parameters: statement.parameters.iter().map(|p| text(p).into_bytes()).collect(),
-        is_prepared: statement.is_prepared,
-    });
-    filled.collect()
-}
-
-/// Fills in a form of commands; `database` is for those that name none.
+/// Fills in commands; `database` is for those that name none.
 ///
 /// # Errors
 /// If a variable has no value, or a text is not of the kind that its place needs.
-pub fn commands(form: &Form, database: &str, context: &mut Context<'_>) -> Result<Vec<Command>, StepFailure> {
-    commands_with(form, database, &mut |template, out| template.render(context, out))
-}
-
-/// The commands of a form without templates.
-pub fn constant_commands(form: &Form, database: &str) -> Vec<Command> {
-    commands_with(form, database, &mut document::constant).unwrap_or_default()
-}
-
-fn commands_with(form: &Form, database: &str, text: &mut FillText<'_>) -> Result<Vec<Command>, StepFailure> {
-    let Form::Mongodb { commands, .. } = form else { return Err(StepFailure::Template) };
-    let filled = commands.iter().map(|command| {
+pub fn commands(
+    given: &[program::Command],
+    database: &str,
+    text: &mut FillText<'_>,
+) -> Result<Vec<Command>, StepFailure> {
+    let filled = given.iter().map(|command| {
         Ok(Command {
             database: command.database.clone().unwrap_or_else(|| database.to_owned()),
             name: command.name.clone(),

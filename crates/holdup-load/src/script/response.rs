@@ -9,7 +9,7 @@
 ///
 /// let fields: [(&[u8], &[u8]); 1] = [(b"content-type", b"application/json")];
 /// let response = Response { status: 200, fields: &fields, body: b"{}", body_bytes: 2, ..Response::default() };
-/// assert_eq!(response.field("Content-Type"), Some(&b"application/json"[..]));
+/// assert_eq!(response.fields_called("Content-Type").next(), Some(&b"application/json"[..]));
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Response<'a> {
@@ -31,11 +31,6 @@ pub struct Response<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// Value of the first field of that name, whatever its case.
-    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
-        self.fields_called(name).next()
-    }
-
     /// Values of all fields of that name, whatever its case, in order.
     pub fn fields_called<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         let is_it = move |field: &&(&[u8], &[u8])| field.0.eq_ignore_ascii_case(name.as_bytes());
@@ -68,9 +63,8 @@ mod tests {
     fn fields_are_found_whatever_their_case() {
         let fields: [(&[u8], &[u8]); 3] = [(b"Set-Cookie", b"a=1"), (b"x", b"y"), (b"set-cookie", b"b=2")];
         let response = Response { fields: &fields, ..Response::default() };
-        assert_eq!(response.field("SET-COOKIE"), Some(&b"a=1"[..]));
-        assert_eq!(response.fields_called("set-cookie").collect::<Vec<_>>(), [b"a=1", b"b=2"]);
-        assert_eq!(response.field("set-cooki"), None);
+        assert_eq!(response.fields_called("SET-COOKIE").collect::<Vec<_>>(), [b"a=1", b"b=2"]);
+        assert_eq!(response.fields_called("set-cooki").next(), None);
     }
 
     #[test]

@@ -290,7 +290,7 @@ impl Session {
     ) -> R {
         let mut rows: [Option<Row<'_>>; MAX_FEEDERS] = [const { None }; MAX_FEEDERS];
         for ((place, row), source) in rows.iter_mut().zip(&self.rows).zip(&script.sources) {
-            *place = row.map(|row| source.feeder.row(row));
+            *place = row.and_then(|row| source.feeder.row(row));
         }
         with(&mut Context {
             values: &self.values,

@@ -1,9 +1,10 @@
 //! Proposes indexes by which a statement would find its rows, unless the table already has one.
 
+use holdup_sql::Dialect;
 use holdup_sql::catalog::Table;
 use serde::Serialize;
 
-use crate::advice::touches::{Column, Dialect, Scope, Touches};
+use crate::advice::touches::{Column, Scope, Touches};
 
 /// An index with more columns is expensive to keep and serves only one statement.
 const MOST_COLUMNS: usize = 4;
@@ -25,7 +26,8 @@ pub struct Candidate {
 impl Candidate {
     /// The statement that creates it.
     pub fn statement(&self, dialect: Dialect) -> String {
-        let quote = if dialect == Dialect::MySql { '`' } else { '"' };
+        let is_postgresql = dialect == Dialect::PostgreSql;
+        let quote = if is_postgresql { '"' } else { '`' };
         let quoted = |name: &str| {
             let parts = name
                 .split('.')
@@ -34,9 +36,9 @@ impl Candidate {
         };
         let columns: Vec<String> = self.columns.iter().map(|column| quoted(column)).collect();
         let (table, columns) = (quoted(&self.table), columns.join(", "));
-        match dialect {
-            Dialect::MySql => format!("ALTER TABLE {table} ADD INDEX ({columns})"),
-            Dialect::PostgreSql => format!("CREATE INDEX CONCURRENTLY ON {table} ({columns})"),
+        match is_postgresql {
+            true => format!("CREATE INDEX CONCURRENTLY ON {table} ({columns})"),
+            false => format!("ALTER TABLE {table} ADD INDEX ({columns})"),
         }
     }
 }

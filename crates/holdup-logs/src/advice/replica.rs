@@ -67,7 +67,7 @@ fn bare(table: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advice::touches::Dialect;
+    use holdup_sql::Dialect;
 
     #[test]
     fn who_only_reads_could_move_and_how_stale_it_may_be_is_told_by_writes() {

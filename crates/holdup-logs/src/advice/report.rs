@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use holdup_sql::Dialect;
 use serde::Serialize;
 
 use crate::advice::Table;
 use crate::advice::index::{Candidate, candidates};
 use crate::advice::replica::{self, Replica};
-use crate::advice::touches::{Dialect, Touches};
+use crate::advice::touches::Touches;
 use crate::digest::report::RestReport;
 
 /// A statement of a log with its cost. All statements are needed: those that write determine how

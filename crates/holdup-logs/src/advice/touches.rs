@@ -3,22 +3,13 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use holdup_sql::Lexer;
+use holdup_sql::{Dialect, Lexer};
 use sqlparser::ast::{
     BinaryOperator, Expr, FromTable, GroupByExpr, JoinConstraint, JoinOperator, ObjectName, OrderBy, OrderByKind,
     Query, Select, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, Visit, Visitor,
 };
 use sqlparser::dialect::{MySqlDialect, PostgreSqlDialect};
 use sqlparser::parser::Parser;
-
-/// The dialect of SQL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// MySQL and MariaDB.
-    MySql,
-    /// PostgreSQL.
-    PostgreSql,
-}
 
 /// A column as a statement names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,11 +92,7 @@ const STACK_BYTES: usize = TOKENS_MAX / 2 * (32 << 10);
 impl Touches {
     /// Parses a statement whose values are `?` or `?+` (a list of them). None if that fails.
     pub fn parse(fingerprint: &str, dialect: Dialect) -> Option<Self> {
-        let sql_dialect = match dialect {
-            Dialect::MySql => holdup_sql::Dialect::MySql,
-            Dialect::PostgreSql => holdup_sql::Dialect::PostgreSql,
-        };
-        if Lexer::new(fingerprint.as_bytes(), sql_dialect).nth(TOKENS_MAX).is_some() {
+        if Lexer::new(fingerprint.as_bytes(), dialect).nth(TOKENS_MAX).is_some() {
             return None;
         }
         std::thread::scope(|scope| {
@@ -119,8 +106,8 @@ impl Touches {
     fn read(fingerprint: &str, dialect: Dialect) -> Option<Self> {
         let (sql, values) = with_places(fingerprint, dialect);
         let parsed = match dialect {
-            Dialect::MySql => Parser::parse_sql(&MySqlDialect {}, &sql),
             Dialect::PostgreSql => Parser::parse_sql(&PostgreSqlDialect {}, &sql),
+            _ => Parser::parse_sql(&MySqlDialect {}, &sql),
         };
         let mut statements = parsed.ok()?;
         let statement = statements.pop().filter(|_| statements.is_empty())?;
@@ -161,8 +148,8 @@ fn with_places(fingerprint: &str, dialect: Dialect) -> (String, usize) {
         }
         values += 1;
         match dialect {
-            Dialect::MySql => out.push('?'),
             Dialect::PostgreSql => out.push_str(&format!("${values}")),
+            _ => out.push('?'),
         }
     }
     (out, values)

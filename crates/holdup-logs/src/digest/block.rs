@@ -42,6 +42,18 @@ impl Block {
     pub fn position(&self, at: usize) -> Position {
         Position { file: self.file, offset: self.offset + at as u64 }
     }
+
+    /// Its lines: where each begins, its text, and whether it continues, too long to be kept.
+    pub fn lines(&self) -> impl Iterator<Item = (usize, &[u8], bool)> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let rest = self.data.get(at..).filter(|rest| !rest.is_empty())?;
+            let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let begin = at;
+            at += length + 1;
+            Some((begin, rest.get(..length)?, self.cut && begin + length >= self.data.len()))
+        })
+    }
 }
 
 /// A format's rules for cutting.

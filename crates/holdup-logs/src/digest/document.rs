@@ -8,30 +8,7 @@ use holdup_recording::words::count;
 
 use crate::digest::duration::time;
 use crate::digest::report::{Query, Report};
-use crate::digest::text::{UNKNOWN, known};
-
-/// Columns of the table.
-const COLUMNS: [&str; 9] = ["rank", "id", "share", "total", "calls", "avg", "p95", "p99", "max"];
-
-/// The cells of a query's row, and its statement.
-fn row(query: &Query) -> ([String; 9], String) {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds, never negative")]
-    let average = query.avg_us.round() as u128;
-    let cells = [
-        query.rank.to_string(),
-        query.id.clone(),
-        format!("{:.1} %", query.share_ratio * 100.0),
-        time(query.total_us),
-        count(query.calls),
-        time(average),
-        known(query.p95_us),
-        known(query.p99_us),
-        known(query.max_us),
-    ];
-    let group: Vec<&str> = query.group.values().map(String::as_str).collect();
-    let named = if group.is_empty() { String::new() } else { format!("[{}] ", group.join(", ")) };
-    (cells, format!("{named}{}", query.fingerprint))
-}
+use crate::digest::text::{COLUMNS, UNKNOWN, clean, figure, row};
 
 /// The sentences about the whole report.
 fn summary(report: &Report) -> Vec<String> {
@@ -55,8 +32,7 @@ fn summary(report: &Report) -> Vec<String> {
 
 /// The text on one line, without control characters that would act on a terminal.
 fn one_line(text: &str) -> String {
-    let plain: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+    clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The text as Markdown, with every character escaped that could be markup.
@@ -157,7 +133,7 @@ fn figures(query: &Query) -> String {
     let mut out =
         String::from("<table><tr><th>attribute</th><th>sum</th><th>min</th><th>p95</th><th>p99</th><th>max</th></tr>");
     for (name, figures) in query.attributes.iter().filter(|(_, figures)| figures.sum > 0) {
-        let show = |value: u128| if figures.unit == "us" { time(value) } else { count(value) };
+        let show = |value: u128| figure(figures.unit, value);
         let rest = [figures.min, figures.p95, figures.p99, figures.max];
         let rest = rest.map(|value| value.map_or(UNKNOWN.to_owned(), |value| show(value.into())));
         let cells: Vec<String> = std::iter::once(show(figures.sum)).chain(rest).collect();

@@ -206,10 +206,8 @@ impl Tail {
             None if sample.len() < SAMPLE => return Ok(()),
             None => return Err(InputError::Unknown { path: self.path.clone() }),
         };
-        let asked = options.dialect.filter(|_| format.dialect() == holdup_sql::Dialect::MySql);
-        let cutter = Cutter { format, dialect: asked.unwrap_or_else(|| format.dialect()) };
         let prefix = options.prefix.as_deref().map(Prefix::from_setting);
-        self.known = Some((cutter, Reader::new(format, sample, prefix.as_ref())));
+        self.known = Some((options.cutter(format), Reader::new(format, sample, prefix.as_ref())));
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use memchr::memchr;
 
 use crate::digest::attribute::number;
 use crate::digest::block::Block;
+use crate::digest::boundary;
 use crate::digest::event::{Event, Kind};
 use crate::digest::problem::Problem;
 use crate::digest::tally::Tally;
@@ -96,13 +97,11 @@ fn begins_record(data: &[u8], at: usize) -> Option<RecordStart> {
 }
 
 fn next_record(data: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        at += memchr(b'\n', data.get(at..)?)? + 1;
-        if begins_record(data, at).is_some() {
-            return Some(at);
-        }
-    }
+    boundary::next(data, from, |data, at| begins_record(data, at).is_some())
+}
+
+fn previous_record(data: &[u8], end: usize) -> Option<usize> {
+    boundary::previous(data, end, |data, at| begins_record(data, at).is_some())
 }
 
 /// Start of the last record of a block before which the previous statement has certainly ended.
@@ -118,16 +117,6 @@ pub fn last_boundary(data: &[u8], dialect: Dialect) -> Option<usize> {
         end = at;
     }
     None
-}
-
-fn previous_record(data: &[u8], mut end: usize) -> Option<usize> {
-    loop {
-        let found = memchr::memrchr(b'\n', data.get(..end)?)?;
-        if begins_record(data, found + 1).is_some() {
-            return Some(found + 1);
-        }
-        end = found;
-    }
 }
 
 /// The first start of a record behind the beginning.

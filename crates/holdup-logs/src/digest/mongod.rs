@@ -55,15 +55,8 @@ fn after_prefix(line: &[u8]) -> &[u8] {
 impl Mongod {
     /// Reads a block of whole lines.
     pub fn read(&mut self, block: &Block, tally: &mut Tally) {
-        let data = block.data.as_slice();
-        let mut at = 0;
-        while at < data.len() {
-            let rest = data.get(at..).unwrap_or_default();
-            let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            let line = rest.get(..length).unwrap_or_default();
-            let is_cut = block.cut && at + length >= data.len();
+        for (at, line, is_cut) in block.lines() {
             Self::line(after_prefix(line), block.position(at), is_cut, tally);
-            at += length + 1;
         }
     }
 

@@ -42,6 +42,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// Where logs of a format are cut, in the language that was asked for if they may have it.
+    pub fn cutter(&self, format: Format) -> Cutter {
+        let asked = self.dialect.filter(|_| format.dialect() == Dialect::MySql);
+        Cutter { format, dialect: asked.unwrap_or_else(|| format.dialect()) }
+    }
+
     /// The room that statements share.
     pub fn room(&self) -> Option<Arc<Room>> {
         self.most_bytes.map(|most_bytes| Arc::new(Room::new(most_bytes, self.threads)))
@@ -206,8 +212,7 @@ impl Log {
             None if input.head.is_empty() => Format::SlowLog,
             None => Format::detect(&input.head).ok_or_else(|| InputError::Unknown { path: path.to_owned() })?,
         };
-        let asked = options.dialect.filter(|_| format.dialect() == Dialect::MySql);
-        let dialect = asked.unwrap_or_else(|| format.dialect());
+        let dialect = options.cutter(format).dialect;
         let begins_us = first_time(format, dialect, &input.head);
         Ok(Self { path: path.to_owned(), input, format, dialect, begins_us, mark: None, sample: None })
     }

@@ -121,7 +121,7 @@ impl std::fmt::Debug for Watch {
 }
 
 /// The sums so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tally {
     /// The SQL dialect.
     pub dialect: Dialect,
@@ -161,26 +161,7 @@ pub struct Tally {
 impl Tally {
     /// An empty one.
     pub fn new(dialect: Dialect, identity: Identity, select: Select) -> Self {
-        Self {
-            dialect,
-            identity,
-            select,
-            attributes: Attributes::default(),
-            names: Default::default(),
-            shapes: Vec::new(),
-            server: Server::default(),
-            loose: Vec::new(),
-            watch: None,
-            is_only_watched: false,
-            room: None,
-            rest: Rest::default(),
-            problems: Problems::default(),
-            lines: Lines::default(),
-            events: 0,
-            by_key: HashMap::default(),
-            by_id: HashMap::new(),
-            scratch: String::new(),
-        }
+        Self { dialect, identity, select, ..Self::default() }
     }
 
     /// Reads the next bytes as another language. Cached keys belong to the old one, so they are

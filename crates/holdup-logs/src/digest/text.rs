@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use holdup_recording::words::{bytes, count};
 
 use crate::digest::duration::time;
-use crate::digest::report::{Figures, PartyCalls, Query, Report};
+use crate::digest::report::{PartyCalls, Query, Report};
 
 /// Widest line of a statement in the table.
 const STATEMENT: usize = 60;
@@ -19,11 +19,14 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// Attributes with a fixed place above the others.
 const APART: [&str; 1] = ["Query_time"];
 
+/// Columns of the table.
+pub const COLUMNS: [&str; 9] = ["rank", "id", "share", "total", "calls", "avg", "p95", "p99", "max"];
+
 /// Shown for a figure that the server does not keep.
 pub const UNKNOWN: &str = "-";
 
 /// A time that may be unknown.
-pub fn known(micros: Option<u64>) -> String {
+fn known(micros: Option<u64>) -> String {
     micros.map_or(UNKNOWN.to_owned(), |micros| time(micros.into()))
 }
 
@@ -37,12 +40,37 @@ fn rounded(value: f64) -> u128 {
     whole
 }
 
-fn figure(unit: &str, value: u128) -> String {
+/// A figure in its unit.
+pub fn figure(unit: &str, value: u128) -> String {
     if unit == "us" { time(value) } else { count(value) }
 }
 
+/// The cells of a query's row, and its statement.
+pub fn row(query: &Query) -> ([String; 9], String) {
+    let cells = [
+        query.rank.to_string(),
+        query.id.clone(),
+        format!("{:.1} %", query.share_ratio * 100.0),
+        time(query.total_us),
+        count(query.calls),
+        time(rounded(query.avg_us)),
+        known(query.p95_us),
+        known(query.p99_us),
+        known(query.max_us),
+    ];
+    let group: Vec<&str> = query.group.values().map(String::as_str).collect();
+    let named = if group.is_empty() { String::new() } else { format!("[{}] ", group.join(", ")) };
+    (cells, format!("{named}{}", query.fingerprint))
+}
+
+fn table_line(out: &mut String, cells: &[String; 9], statement: &str) {
+    let [rank, id, share, total, calls, avg, p95, p99, max] = cells;
+    let _ = write!(out, "{rank:>4}  {id:<16} {share:>6} {total:>9} {calls:>11} {avg:>8} {p95:>8} {p99:>8} {max:>8}");
+    let _ = writeln!(out, "  {statement}");
+}
+
 /// A text without characters that control a terminal.
-fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
@@ -112,28 +140,11 @@ impl Report {
             out.push_str("no statements\n");
             return;
         }
-        let _ = writeln!(
-            out,
-            "{:>4}  {:<16} {:>6} {:>9} {:>11} {:>8} {:>8} {:>8} {:>8}  statement",
-            "rank", "id", "share", "total", "calls", "avg", "p95", "p99", "max"
-        );
+        table_line(out, &COLUMNS.map(str::to_owned), "statement");
         for query in &self.queries {
-            let group: Vec<&str> = query.group.values().map(String::as_str).collect();
-            let named = if group.is_empty() { String::new() } else { format!("[{}] ", group.join(", ")) };
-            let _ = writeln!(
-                out,
-                "{:>4}  {:<16} {:>6} {:>9} {:>11} {:>8} {:>8} {:>8} {:>8}  {}",
-                query.rank,
-                clean(&query.id),
-                format!("{:.1} %", query.share_ratio * 100.0),
-                time(query.total_us),
-                count(query.calls),
-                time(rounded(query.avg_us)),
-                known(query.p95_us),
-                known(query.p99_us),
-                known(query.max_us),
-                line(&format!("{named}{}", query.fingerprint), STATEMENT),
-            );
+            let (mut cells, statement) = row(query);
+            cells[1] = clean(&cells[1]);
+            table_line(out, &cells, &line(&statement, STATEMENT));
         }
         if self.not_listed > 0 {
             let listed: u128 = self.queries.iter().map(|query| query.total_us).sum();
@@ -243,15 +254,9 @@ fn heading(out: &mut String, query: &Query) {
 
 /// A table of its times and attributes.
 fn figures(out: &mut String, query: &Query) {
-    let _ = writeln!(
-        out,
-        "\n   {:<22} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "", "sum", "min", "avg", "p95", "p99", "max", "stddev"
-    );
-    let _ = writeln!(
-        out,
-        "   {:<22} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "time",
+    out.push('\n');
+    figures_line(out, "", &["sum", "min", "avg", "p95", "p99", "max", "stddev"].map(str::to_owned));
+    let times = [
         time(query.total_us),
         known(query.min_us),
         time(rounded(query.avg_us)),
@@ -259,12 +264,29 @@ fn figures(out: &mut String, query: &Query) {
         known(query.p99_us),
         known(query.max_us),
         query.stddev_us.map_or(UNKNOWN.to_owned(), |value| time(rounded(value))),
-    );
+    ];
+    figures_line(out, "time", &times);
     for (name, figures) in
         query.attributes.iter().filter(|(name, figures)| !APART.contains(&name.as_str()) && figures.sum > 0)
     {
-        row(out, name, figures);
+        let show = |value: u128| figure(figures.unit, value);
+        let known = |value: Option<u64>| value.map_or(UNKNOWN.to_owned(), |value| show(value.into()));
+        let cells = [
+            show(figures.sum),
+            known(figures.min),
+            show(rounded(figures.avg)),
+            known(figures.p95),
+            known(figures.p99),
+            known(figures.max),
+            figures.stddev.map_or(UNKNOWN.to_owned(), |value| show(rounded(value))),
+        ];
+        figures_line(out, &clean(name), &cells);
     }
+}
+
+fn figures_line(out: &mut String, name: &str, cells: &[String; 7]) {
+    let [sum, min, avg, p95, p99, max, stddev] = cells;
+    let _ = writeln!(out, "   {name:<22} {sum:>11} {min:>9} {avg:>9} {p95:>9} {p99:>9} {max:>9} {stddev:>9}");
 }
 
 /// Its calls, and what often held for them.
@@ -338,23 +360,6 @@ fn slowest(out: &mut String, query: &Query) {
         }
     }
     let _ = writeln!(out, ": {}", clean(&slowest.place));
-}
-
-fn row(out: &mut String, name: &str, figures: &Figures) {
-    let show = |value: u128| figure(figures.unit, value);
-    let known = |value: Option<u64>| value.map_or(UNKNOWN.to_owned(), |value| show(value.into()));
-    let _ = writeln!(
-        out,
-        "   {:<22} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        clean(name),
-        show(figures.sum),
-        known(figures.min),
-        show(rounded(figures.avg)),
-        known(figures.p95),
-        known(figures.p99),
-        known(figures.max),
-        figures.stddev.map_or(UNKNOWN.to_owned(), |value| show(rounded(value))),
-    );
 }
 
 fn people(out: &mut String, name: &str, who: &[PartyCalls], calls: u64) {

@@ -47,36 +47,30 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// In one word, and as it stands behind a count of statements.
+    fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Changes => ("changes", "change data, tables or the server (--writes sends them)"),
+            Self::Locks => ("locks", "lock the rows that they read (--writes sends them)"),
+            Self::Calls => ("calls", "call functions that are not known to only compute (--writes sends them)"),
+            Self::Unclear => ("unclear", "are not known to only read (--writes sends them)"),
+            Self::Values => ("values", "have parameters whose values are not in the log"),
+            Self::Cut => ("cut", "are only partly in the log"),
+            Self::Bytes => ("bytes", "are no UTF-8"),
+            Self::Database => ("database", "use another database than --database"),
+            Self::Language => ("language", "are for another kind of server"),
+            Self::Own => ("own", "come from holdup's own collectors"),
+        }
+    }
+
     /// In words, as they stand behind a count of statements.
     pub fn words(self) -> &'static str {
-        match self {
-            Self::Changes => "change data, tables or the server (--writes sends them)",
-            Self::Locks => "lock the rows that they read (--writes sends them)",
-            Self::Calls => "call functions that are not known to only compute (--writes sends them)",
-            Self::Unclear => "are not known to only read (--writes sends them)",
-            Self::Values => "have parameters whose values are not in the log",
-            Self::Cut => "are only partly in the log",
-            Self::Bytes => "are no UTF-8",
-            Self::Database => "use another database than --database",
-            Self::Language => "are for another kind of server",
-            Self::Own => "come from holdup's own collectors",
-        }
+        self.texts().1
     }
 
     /// In one word.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Changes => "changes",
-            Self::Locks => "locks",
-            Self::Calls => "calls",
-            Self::Unclear => "unclear",
-            Self::Values => "values",
-            Self::Cut => "cut",
-            Self::Bytes => "bytes",
-            Self::Database => "database",
-            Self::Language => "language",
-            Self::Own => "own",
-        }
+        self.texts().0
     }
 }
 

@@ -4,8 +4,7 @@
 //! Some logs have only whole seconds (the general log of MariaDB, slow logs of MariaDB and of MySQL
 //! up to 5.6). Records of the same second are spread evenly over it, in the order of the log.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::replay::source::Recorded;
 
@@ -26,33 +25,6 @@ pub struct TimedRecord {
     pub recorded: Recorded,
 }
 
-/// A record that is held back.
-struct HeldRecord {
-    begin_us: i64,
-    number: u64,
-    recorded: Recorded,
-}
-
-impl PartialEq for HeldRecord {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for HeldRecord {}
-
-impl PartialOrd for HeldRecord {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for HeldRecord {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.begin_us, self.number).cmp(&(other.begin_us, other.number))
-    }
-}
-
 /// Corrections to times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Corrections {
@@ -69,7 +41,8 @@ pub struct Corrections {
 pub struct Order<I> {
     source: I,
     most_bytes: usize,
-    heap: BinaryHeap<Reverse<HeldRecord>>,
+    /// Records that are held back, by their start and their number.
+    held: BTreeMap<(i64, u64), Recorded>,
     bytes: usize,
     /// Records of one whole second.
     of_second: Vec<Recorded>,
@@ -92,7 +65,7 @@ impl<I: Iterator<Item = Recorded>> Order<I> {
         Self {
             source,
             most_bytes,
-            heap: BinaryHeap::new(),
+            held: BTreeMap::new(),
             bytes: 0,
             of_second: Vec::new(),
             second_us: 0,
@@ -151,7 +124,7 @@ impl<I: Iterator<Item = Recorded>> Order<I> {
             *busy_until = logged_us.max(begin_us);
         }
         self.bytes += recorded.bytes();
-        self.heap.push(Reverse(HeldRecord { begin_us, number: self.number, recorded }));
+        self.held.insert((begin_us, self.number), recorded);
         self.number += 1;
     }
 }
@@ -169,7 +142,7 @@ impl<I: Iterator<Item = Recorded>> Iterator for Order<I> {
                 }
             }
         }
-        let Reverse(HeldRecord { begin_us, recorded, .. }) = self.heap.pop()?;
+        let ((begin_us, _), recorded) = self.held.pop_first()?;
         self.bytes -= recorded.bytes();
         self.corrections.too_long += u64::from(begin_us < self.last_us);
         self.last_us = self.last_us.max(begin_us);

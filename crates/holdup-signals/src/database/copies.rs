@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::View;
 use crate::database::server_waits::{SessionWait, at};
-use crate::evidence::Evidence;
+use crate::{Evidence, View};
 use holdup_recording::{Labels, metrics};
 
 /// Programs that copy whole files or databases.

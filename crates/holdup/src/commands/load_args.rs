@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use holdup_import::access::time;
+use holdup_access::time;
 use holdup_load::access_log::{Format, Options};
 use holdup_load::model::{Closed, Load};
 use holdup_load::scenario::profile::{self, DEFAULT_SEED, MAX_GROUP, REPLAYED_METHODS};

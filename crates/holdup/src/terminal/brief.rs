@@ -506,7 +506,10 @@ mod tests {
         assert!(all.iter().all(|line| line.chars().count() <= WIDTH || is_command(line)), "{name}: too wide\n{text}");
         let Some(culprit) = d.culprit.filter(|_| d.is_named()) else { return };
         let half = all[..all.len().min(LINES / 2)].join("\n");
-        assert!(half.starts_with("FOUND") && half.contains(culprit) && half.contains("What to do"), "{name}\n{text}");
+        assert!(
+            half.starts_with("FOUND") && half.contains(culprit.slug()) && half.contains("What to do"),
+            "{name}\n{text}"
+        );
         let first = d.findings.iter().find(|f| f.cause == culprit).and_then(|f| f.fixes.first()?.command.as_deref());
         assert!(first.is_none_or(|command| half.contains(&*one_line(command))), "{name}\n{text}");
     }

@@ -122,12 +122,12 @@ mod tests {
 
     use super::*;
 
-    fn finding(cause: &str, follows_from: Option<&str>) -> Finding {
+    fn finding(cause: Cause, follows_from: Option<Cause>) -> Finding {
         Finding {
-            cause: cause.into(),
+            cause,
             title: String::new(),
             role: Role::Root,
-            follows_from: follows_from.map(str::to_owned),
+            follows_from,
             adds_to: None,
             hosts: Vec::new(),
             confidence: 0.9,
@@ -148,13 +148,16 @@ mod tests {
         ];
         let expected = [Cause::OnDiskTemporaryTables, Cause::DiskSaturated, Cause::UninterruptiblePileup];
         assert_eq!(upwards(&all[2], &all), expected);
-        let circle = [finding("a", Some("b")), finding("b", Some("a"))];
-        assert_eq!(upwards(&circle[0], &circle), ["b", "a"]);
+        let circle = [
+            finding(Cause::DiskFull, Some(Cause::DiskSaturated)),
+            finding(Cause::DiskSaturated, Some(Cause::DiskFull)),
+        ];
+        assert_eq!(upwards(&circle[0], &circle), [Cause::DiskSaturated, Cause::DiskFull]);
     }
 
     #[test]
     fn what_adds_to_the_root_stands_in_front_of_it() {
-        let adds = |cause: &str, to: &str| Finding { adds_to: Some(to.into()), ..finding(cause, None) };
+        let adds = |cause, to| Finding { adds_to: Some(to), ..finding(cause, None) };
         let all = [
             finding(Cause::ThroughputCeiling, None),
             adds(Cause::ToastRewrite, Cause::AutovacuumPressure),
@@ -165,14 +168,14 @@ mod tests {
 
     #[test]
     fn few_notes_are_shown_and_all_that_matter() {
-        let note = |check: &str, finding: Option<&str>| Note {
+        let note = |check: &str, finding: Option<Cause>| Note {
             check: check.into(),
             vendor: "MongoDB".into(),
             subject: "vdb".into(),
             observed: "128 KB".into(),
             advised: "8 to 32 sectors".into(),
             text: String::new(),
-            finding: finding.map(str::to_owned),
+            finding,
             fix: None,
             reference: String::new(),
         };

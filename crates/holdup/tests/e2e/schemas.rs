@@ -164,8 +164,10 @@ const ACCOUNTS: &str = "user,email,password\nanna,anna@example.org,a-1\n";
 
 /// Whole scenarios that the documentation shows.
 fn documented() -> Vec<String> {
-    let pages = ["README.md", "docs/scenario.md"].map(|page| std::fs::read_to_string(root().join(page)));
-    let blocks = pages.into_iter().flatten().flat_map(|page| {
+    let folder = std::fs::read_dir(root().join("docs/scenario")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = folder.chain(["README.md", "docs/scenario.md"].map(|page| root().join(page)));
+    let pages = pages.map(std::fs::read_to_string);
+    let blocks = pages.flatten().flat_map(|page| {
         let after: Vec<String> = page.split("```yaml\n").skip(1).map(str::to_owned).collect();
         after.into_iter().filter_map(|text| Some(text.split_once("```")?.0.to_owned()))
     });

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use holdup_diagnose::counters::judge::patterns;
 use holdup_diagnose::counters::judge::{Ranking, judge_by};
-use holdup_diagnose::counters::view::Peers;
-use holdup_diagnose::counters::{Normal, patterns};
+use holdup_diagnose::trace::view::Normal;
+use holdup_diagnose::trace::view::Peers;
 use holdup_signals::time::counters::jitter::Jitter;
 use holdup_signals::time::counters::{Family, Frame, Signal};
 use serde_json::{Value, json};
@@ -153,7 +154,7 @@ fn judged(
             let own = head.then(|| frames[case].range(HEAD));
             let alike = peers.alike(own.as_ref().unwrap_or(&episode), left_out);
             let normal = Normal { own, peers: Some(peers), alike };
-            Some((case, judge_by(patterns::ALL, &episode, &normal, jitter)))
+            Some((case, judge_by(&patterns(), &episode, &normal, jitter)))
         })
         .collect()
 }

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
+use holdup_diagnose::counters::judge::patterns;
 use holdup_diagnose::counters::judge::{Ranking, Suspect, judge_by};
-use holdup_diagnose::counters::{Normal, patterns};
+use holdup_diagnose::trace::view::Normal;
 use holdup_signals::time::counters::detect::{detect, healthy};
 use holdup_signals::time::counters::jitter::Jitter;
 use holdup_signals::time::counters::{Family, Frame};
@@ -141,7 +142,7 @@ fn score(cases: &[Case], without: &[Family], jitter: Jitter) -> Scores {
 fn ranked(frame: &Frame, episode: &BTreeSet<usize>, normal: &BTreeSet<usize>, jitter: Jitter) -> Ranking {
     let episode = frame.pick(episode.iter().copied());
     let normal = Normal::own(frame.pick(normal.iter().copied()));
-    judge_by(patterns::ALL, &episode, &normal, jitter)
+    judge_by(&patterns(), &episode, &normal, jitter)
 }
 
 /// Each cause with its highest score in any phase of an episode.

@@ -20,7 +20,7 @@ fn there_are_faults_of_every_layer() {
 
 #[test]
 fn each_says_what_it_is() {
-    let slugs: BTreeSet<&str> = holdup_diagnose::explain::pages().iter().map(|page| page.cause).collect();
+    let slugs: BTreeSet<&str> = holdup_diagnose::explain::pages().iter().map(|page| page.cause.slug()).collect();
     for fault in all() {
         assert!(fault.mechanism.ends_with('.') && fault.mechanism.len() > 12, "{}", fault.name);
         assert!(!fault.is_control() || fault.causes.is_empty(), "{}", fault.name);

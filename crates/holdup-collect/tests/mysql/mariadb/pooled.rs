@@ -9,7 +9,8 @@ use holdup_testing::free_port;
 
 use crate::client::{Conn, Refused};
 
-const USERS: &str = "CREATE DATABASE lab;
+/// Executed in `lab`: statements outside of a database are what the collector itself executes.
+const USERS: &str = "CREATE DATABASE lab; USE lab;
 CREATE TABLE lab.t (id INT PRIMARY KEY, note VARCHAR(100)) ENGINE=InnoDB;
 INSERT INTO lab.t VALUES (1, 'a'), (2, 'b');
 CREATE USER 'app'@'%' IDENTIFIED BY 'app';

@@ -1,30 +1,30 @@
 //! Requests wait for a CPU, or compute for longer.
 
+mod bound;
 mod cpu_taken_by_others;
 mod dearer;
 mod generator;
 mod one_core;
 mod overloaded;
+mod run_queue;
 mod signs;
 #[cfg(test)]
 mod tests;
 
-use crate::change::Fix;
-use holdup_recording::{Labels, metrics};
-
+use self::bound::at_most;
+use self::run_queue::{RunQueue, unmeasured};
 use super::parts::cloud;
 use super::{
-    Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Outcome, Role, Source::Of, Source::With, Trait, ms,
-    percent,
+    Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Outcome, Role, Source::Of, Source::With, Trait,
 };
 use crate::case::Case;
+use crate::change::Fix;
 use crate::next_command;
-use crate::resources::cpu::{CpuUse, HOST};
+use crate::resources::cpu::CpuUse;
 use crate::resources::{is_too_small, share};
 use crate::strength::{STRONG, Strength};
-use holdup_signals::app::accounts::Owner;
+use holdup_signals::Missing;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Counter, Missing, View};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::FullCpu, Trait::Queue],
@@ -139,94 +139,4 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 fn found(explains_ms: f64, evidence: Vec<Evidence>, weights: Vec<Strength>, fix: Fix, prove: &str) -> Outcome {
     let prove = prove.to_owned();
     Outcome::Found(CauseFinding { explains_ms, evidence, weights, fixes: vec![fix], prove, role: Role::Root })
-}
-
-/// Time for which threads of the watched processes stood in the run queue.
-struct RunQueue {
-    waited: Counter,
-    /// For a request, milliseconds.
-    request_ms: f64,
-}
-
-impl RunQueue {
-    fn measure(view: &View<'_>, completed: f64) -> Result<Self, Missing> {
-        let waited = view.counter(metrics::process::RUN_QUEUE.name, &[], "--watch pid:N");
-        let waited =
-            waited.or_else(|_| view.counter(metrics::server::RUN_QUEUE_WAIT.name, &[], "--watch server:PORT"))?;
-        Ok(Self { request_ms: waited.delta / completed * 1e3, waited })
-    }
-
-    fn evidence(&self, baseline: Option<&Self>) -> Evidence {
-        let before = baseline.map_or_else(String::new, |c| format!(", {} in the baseline window", ms(c.request_ms)));
-        let text = format!(
-            "all threads of the watched processes together waited {} per request for a CPU{before}",
-            ms(self.request_ms)
-        );
-        let observed = format!("{} a request", ms(self.request_ms));
-        self.waited.evidence(observed, "most of the delay, if CPU were the cause", text)
-    }
-}
-
-/// The most that waiting for a CPU can be if no kernel counted it, milliseconds of a request: the
-/// processor-sharing queue that this utilization makes of the CPU time used.
-fn unmeasured(case: &Case<'_>, cpus: &CpuUse, completed: f64, evidence: &mut Vec<Evidence>) -> f64 {
-    let used = cpus.seconds / completed * 1e3;
-    let queueing = used * cpus.busy / (1.0 - cpus.busy).max(1e-3);
-    let text = format!(
-        "a request used at most {} of CPU: at {} busy, queueing for it makes at most {}",
-        ms(used),
-        percent(cpus.busy),
-        ms(queueing)
-    );
-    evidence.push(cpus.time.evidence(ms(used), String::new(), text));
-    match running(case, completed) {
-        // Other processes may use the CPUs: sessions that wait for one here show it.
-        Some((running, piece)) if running < queueing => {
-            evidence.push(piece);
-            running
-        }
-        _ => queueing,
-    }
-}
-
-/// Waits for what another request holds, without running.
-const HELD: [Owner; 2] = [Owner::PoolWait, Owner::LockWait];
-
-/// The most milliseconds of a mean request that waiting for a CPU can account for, from its
-/// accounts: a process's threads also wait for other things than requests. For held resources, at
-/// most the waiting that requests of this length cause each other over a single one (M/M/1: ρ/(1-ρ)
-/// times as long). None without accounts.
-fn at_most(case: &Case<'_>, completed: f64) -> Option<(f64, Evidence)> {
-    let view = case.slow();
-    let of = |owner: Owner| case.accounts().mean_ms_of_app(owner);
-    let of_generator = |owner: &Owner| *owner as usize <= Owner::SendLag as usize;
-    let runs = Owner::ALL.into_iter().filter(|owner| !HELD.contains(owner) && !of_generator(owner));
-    let runs_ms: f64 = runs.map(of).sum::<Option<f64>>()?;
-    let busy = completed / view.window.seconds() * runs_ms / 1e3;
-    let behind_ms = if busy < 1.0 { runs_ms * busy / (1.0 - busy) } else { f64::INFINITY };
-    let held_ms: f64 = HELD.into_iter().map(|owner| of(owner).map(|ms| ms.min(behind_ms))).sum::<Option<f64>>()?;
-    let most = runs_ms + held_ms;
-    let text = format!(
-        "by its own spans a request was running, or could wait for a CPU, for {}: with the waits that causes, at most {}",
-        ms(runs_ms),
-        ms(most)
-    );
-    let labels = Labels::new([("resource", "request")]);
-    Some((most, Evidence::new("spans", "duration_ns", labels, view.window, ms(most), "most of the delay", text)))
-}
-
-/// Milliseconds of a statement for which sessions were runnable, because they had nothing to wait
-/// for; none if statements are not the client's requests, or the server does not report waits.
-fn running(case: &Case<'_>, completed: f64) -> Option<(f64, Evidence)> {
-    let view = case.slow();
-    let waits = view.server_waits().ok().flatten().filter(|_| case.asks_statements())?;
-    let running_ms = waits.running * view.window.seconds() / completed * 1e3;
-    let text = format!(
-        "{:.1} of {:.1} active sessions on average waited only for a CPU: at most {} per request",
-        waits.running,
-        waits.active,
-        ms(running_ms)
-    );
-    let counted = view.gauge(metrics::postgresql::SESSIONS.name, &[], HOST).ok()?;
-    Some((running_ms, counted.evidence(format!("{:.1} sessions", waits.running), "most of them", text)))
 }

@@ -1,16 +1,12 @@
 //! `blockdev --report`: readahead (in sectors of 512 bytes) and size of each device.
 
-use super::super::columns::Columns;
-use super::super::context::Context;
-use super::super::out::HOST;
-use super::super::paste::Line;
-use super::{Kind, rows, text};
+use super::{Columns, Context, HOST, Kind, Line, rows, text};
 
-pub(super) const KIND: Kind = Kind { name: "blockdev --report", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("blockdev --report", recognises, read);
 
 fn recognises(lines: &[Line]) -> bool {
     let columns = Columns::new(text(lines, 0));
-    ["RO", "RA", "SSZ", "Device"].iter().all(|name| columns.place(&[name]).is_some())
+    columns.has(&["RO", "RA", "SSZ", "Device"])
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {

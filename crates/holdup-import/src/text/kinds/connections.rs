@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdup_recording::metrics::Metric;
 use holdup_recording::{Labels, metrics};
 
-use super::super::context::Context;
-use super::super::number::number;
-use super::super::out::HOST;
+use super::{Context, HOST, number};
 
 /// Most ports for each side: those with the most connections.
 const PORTS_MAX: usize = 20;

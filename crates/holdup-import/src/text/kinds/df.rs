@@ -1,13 +1,9 @@
 //! `df`: size, free bytes and device of each mount, in the unit that its header shows, and with `-i`
 //! its inodes.
 
-use super::super::context::Context;
-use super::super::number::size;
-use super::super::out::HOST;
-use super::super::paste::Line;
-use super::{Kind, rows, text};
+use super::{Context, HOST, Kind, Line, rows, size, text};
 
-pub(super) const KIND: Kind = Kind { name: "df", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("df", recognises, read);
 
 fn recognises(lines: &[Line]) -> bool {
     let words: Vec<&str> = text(lines, 0).split_whitespace().collect();

@@ -5,14 +5,10 @@ use std::collections::BTreeSet;
 
 use holdup_recording::{Labels, metrics};
 
-use super::super::context::Context;
-use super::super::number::number;
-use super::super::paste::Line;
-use super::super::result_set::footer_line;
 use super::processlist::{self, SOURCE, Waiting};
-use super::{Kind, text};
+use super::{Context, Kind, Line, footer_line, number, text};
 
-pub(super) const KIND: Kind = Kind { name: "SHOW ENGINE INNODB STATUS", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("SHOW ENGINE INNODB STATUS", recognises, read);
 
 fn recognises(lines: &[Line]) -> bool {
     let is_title = |at: usize| text(lines, at).contains("INNODB MONITOR OUTPUT");

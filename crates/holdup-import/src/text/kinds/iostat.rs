@@ -2,23 +2,19 @@
 //! names, of all versions since 9. The first report below its banner covers the time since boot and
 //! is left out.
 
-use holdup_recording::{Labels, metrics};
+use holdup_recording::Labels;
+use holdup_recording::metrics::{Metric, host};
 
-use super::super::clock;
-use super::super::columns::{Columns, Values};
-use super::super::context::Context;
-use super::super::number::size;
-use super::super::out::{HOST, Report};
-use super::super::paste::Line;
-use super::{Kind, cpu_table, text};
+use super::figure::{self, Figure, KIB, MIB, PERCENT, PLAIN, SECTORS, figure};
+use super::{Columns, Context, HOST, Kind, Line, Report, Row, clock, cpu_table, size, text};
 
-pub(super) const KIND: Kind = Kind { name: "iostat", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("iostat", recognises, read);
 
 /// The first line of sysstat's tools: kernel, host, date, number of CPUs.
-pub(super) const BANNER: Kind = Kind {
-    name: "sysstat banner",
-    recognises: |lines| banner(text(lines, 0)),
-    read: |lines, context| {
+pub(super) const BANNER: Kind = Kind::lines(
+    "sysstat banner",
+    |lines| banner(text(lines, 0)),
+    |lines, context| {
         let line = text(lines, 0);
         let cpus = line.rsplit_once('(').and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<f64>().ok());
         context.out.learn_cpus(cpus.unwrap_or(0.0));
@@ -29,11 +25,39 @@ pub(super) const BANNER: Kind = Kind {
         context.begin_banner();
         1
     },
-};
+);
 
 fn banner(line: &str) -> bool {
     line.starts_with("Linux ") && line.contains('(') && line.trim_end().ends_with("CPU)")
 }
+
+const READ: Option<(&str, &str)> = Some(("direction", "read"));
+const WRITE: Option<(&str, &str)> = Some(("direction", "write"));
+
+/// What a device does in a second, of all versions.
+const FIGURES: [Figure; 14] = [
+    figure(&["r/s"], PLAIN, host::DISK_OPERATIONS, READ),
+    figure(&["w/s"], PLAIN, host::DISK_OPERATIONS, WRITE),
+    figure(&["rrqm/s"], PLAIN, host::DISK_MERGED, READ),
+    figure(&["wrqm/s"], PLAIN, host::DISK_MERGED, WRITE),
+    figure(&["rkB/s", "kB_read/s"], KIB, host::DISK_IO_BYTES, READ),
+    figure(&["wkB/s", "kB_wrtn/s"], KIB, host::DISK_IO_BYTES, WRITE),
+    figure(&["rMB/s", "MB_read/s"], MIB, host::DISK_IO_BYTES, READ),
+    figure(&["wMB/s", "MB_wrtn/s"], MIB, host::DISK_IO_BYTES, WRITE),
+    figure(&["rsec/s", "Blk_read/s"], SECTORS, host::DISK_IO_BYTES, READ),
+    figure(&["wsec/s", "Blk_wrtn/s"], SECTORS, host::DISK_IO_BYTES, WRITE),
+    figure(&["%util"], PERCENT, host::DISK_IO_TIME, None),
+    figure(&["aqu-sz", "avgqu-sz"], PLAIN, host::DISK_WEIGHTED_IO_TIME, None),
+    figure(&["d/s"], PLAIN, host::DISK_DISCARDS, None),
+    figure(&["f/s"], PLAIN, host::DISK_FLUSHES, None),
+];
+
+/// Columns with operations a second and with the wait of one, milliseconds.
+const WAITS: [(&str, &[&str], Metric, Option<&str>); 3] = [
+    ("r/s", &["r_await", "await"], host::DISK_OPERATION_TIME, Some("read")),
+    ("w/s", &["w_await", "await"], host::DISK_OPERATION_TIME, Some("write")),
+    ("f/s", &["f_await"], host::DISK_FLUSH_TIME, None),
+];
 
 fn is_cpu(line: &str) -> bool {
     line.starts_with("avg-cpu:")
@@ -41,8 +65,7 @@ fn is_cpu(line: &str) -> bool {
 
 fn is_devices(line: &str) -> bool {
     let columns = Columns::new(line);
-    let has = |names: &[&str]| columns.place(names).is_some();
-    has(&["Device:", "Device"]) && (has(&["r/s", "rd_sec/s"]) || has(&["tps"])) && columns.len() > 3
+    columns.has_any(&["Device:", "Device"]) && columns.has_any(&["r/s", "rd_sec/s", "tps"]) && columns.len() > 3
 }
 
 fn recognises(lines: &[Line]) -> bool {
@@ -60,7 +83,8 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     if is_cpu(text(lines, 0)) {
         let header = text(lines, 0).replace("avg-cpu:", " ");
         let columns = Columns::new(&header);
-        let shares = cpu_table::shares(&columns.row(text(lines, 1)), &[]);
+        let row = columns.row(text(lines, 1));
+        let shares = cpu_table::shares(|names| row.number(names), &[]);
         if !is_since_boot {
             context.out.cpu("iostat", report, &shares);
         }
@@ -104,42 +128,20 @@ fn is_partition(device: &str) -> bool {
         }
 }
 
-/// Bytes per second below the first of the columns of this direction.
-fn bytes(row: &Values<'_, '_>, direction: &str) -> Option<f64> {
-    let (short, long) = if direction == "read" { ("r", "read") } else { ("w", "wrtn") };
-    let units = [
-        (format!("{short}kB/s"), 1024.0),
-        (format!("{short}MB/s"), 1_048_576.0),
-        (format!("{short}sec/s"), 512.0),
-        (format!("kB_{long}/s"), 1024.0),
-        (format!("MB_{long}/s"), 1_048_576.0),
-        (format!("Blk_{long}/s"), 512.0),
-    ];
-    units.iter().find_map(|(name, unit)| size(row.text(&[name])?, *unit, 1024.0))
-}
-
-fn put(device: &str, row: &Values<'_, '_>, report: Report, context: &mut Context) {
-    let mut rate = |metric, direction: Option<&str>, value: Option<f64>| {
-        let Some(value) = value else { return };
-        let labels = Labels::new([("device", device)]);
-        let labels = direction.map_or_else(|| labels.clone(), |name| labels.clone().with("direction", name));
-        context.out.rate("iostat", report, HOST, (metric, labels), value);
+fn put(device: &str, row: &Row<'_, '_>, report: Report, context: &mut Context) {
+    let labels = Labels::new([("device", device)]);
+    let number = |names: &[&str], base: f64| size(row.text(names)?, 1.0, base);
+    // A suffix of a size is binary, and stands instead of the column's unit.
+    let value = |figure: &Figure| match figure.per < PLAIN {
+        true => size(row.text(figure.columns)?, 1.0 / figure.per, 1024.0),
+        false => figure.of(|names| number(names, 1000.0)),
     };
-    let number = |name: &str| row.text(&[name]).and_then(|text| size(text, 1.0, 1000.0));
-    for (direction, short) in [("read", "r"), ("write", "w")] {
-        let operations = number(&format!("{short}/s"));
-        let wait_ms = number(&format!("{short}_await")).or_else(|| number("await"));
-        let seconds = operations.zip(wait_ms).map(|(operations, wait_ms)| operations * wait_ms / 1e3);
-        rate(metrics::host::DISK_OPERATIONS, Some(direction), operations);
-        rate(metrics::host::DISK_MERGED, Some(direction), number(&format!("{short}rqm/s")));
-        rate(metrics::host::DISK_IO_BYTES, Some(direction), bytes(row, direction));
-        rate(metrics::host::DISK_OPERATION_TIME, Some(direction), seconds);
+    figure::rates(&FIGURES, ("iostat", report), &labels, context, &value);
+    for (operations, wait_ms, metric, direction) in WAITS {
+        let waited = number(&[operations], 1000.0).zip(number(wait_ms, 1000.0)).map(|(a, wait_ms)| a * wait_ms / 1e3);
+        let labels = direction.map_or_else(|| labels.clone(), |direction| labels.clone().with("direction", direction));
+        if let Some(seconds) = waited {
+            context.out.rate("iostat", report, HOST, (metric, labels), seconds);
+        }
     }
-    rate(metrics::host::DISK_IO_TIME, None, row.number(&["%util"]).map(|percent| percent / 100.0));
-    rate(metrics::host::DISK_WEIGHTED_IO_TIME, None, number("aqu-sz").or_else(|| number("avgqu-sz")));
-    rate(metrics::host::DISK_DISCARDS, None, number("d/s"));
-    let flushes = number("f/s");
-    let waited = flushes.zip(number("f_await")).map(|(flushes, wait_ms)| flushes * wait_ms / 1e3);
-    rate(metrics::host::DISK_FLUSHES, None, flushes);
-    rate(metrics::host::DISK_FLUSH_TIME, None, waited);
 }

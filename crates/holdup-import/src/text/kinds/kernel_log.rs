@@ -5,14 +5,10 @@
 use holdup_recording::rows::Thread;
 use holdup_recording::{Labels, metrics};
 
-use super::super::clock::{self, DAY_NS};
-use super::super::context::Context;
-use super::super::out::HOST;
-use super::super::paste::Line;
-use super::Kind;
 use super::kernel_events::{KernelEvent, frame, is_group_kill, parse};
+use super::{Context, DAY_NS, HOST, Kind, Line, clock};
 
-pub(super) const KIND: Kind = Kind { name: "kernel log", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("kernel log", recognises, read);
 
 /// Frames kept of a stack.
 const FRAMES_MAX: usize = 24;
@@ -231,11 +227,8 @@ fn put_hung(at: i64, event: &KernelEvent, stack: &[String], context: &mut Contex
         thread: name.to_owned(),
         state: "D".to_owned(),
         wchan: stack.iter().find(|function| !is_scheduler(function)).cloned(),
-        syscall: None,
-        cpu_ns_total: None,
-        run_queue_ns_total: None,
         stack: (!stack.is_empty()).then(|| stack.join(" < ")),
-        path: None,
         count: 1,
+        ..Thread::default()
     });
 }

@@ -7,14 +7,9 @@ pub(super) mod events;
 mod happened;
 pub(super) mod pods;
 mod probe;
-mod table;
 pub(super) mod top;
 
-use self::table::{Row, Table};
-use super::super::context::Context;
-use super::super::number::size;
-use super::super::paste::Line;
-use super::{rows, text};
+use super::{Columns, Context, Line, Row, rows, size, spaced, text};
 
 /// Longest message that is kept, characters.
 const TEXT_CHARS: usize = 300;
@@ -44,16 +39,23 @@ fn each_row(
     lines: &[Line],
     context: &mut Context,
     recognises: fn(&[Line]) -> bool,
-    mut read: impl FnMut(&Row<'_>, &mut Context) -> Option<()>,
+    mut read: impl FnMut(&Row<'_, '_>, &mut Context) -> Option<()>,
 ) -> usize {
-    let table = Table::new(text(lines, 0));
+    let header = spaced(text(lines, 0));
+    let columns = Columns::above_cells(&header);
     let below = rows(lines, recognises);
     for (place, line) in (1..).zip(below) {
-        if table.row(&line.text).and_then(|row| read(&row, context)).is_none() {
+        if columns.cells(&spaced(&line.text)).and_then(|row| read(&row, context)).is_none() {
             context.unread.push(place);
         }
     }
     1 + below.len()
+}
+
+/// Whether a table begins here that has all of these columns, the last one written as it is here.
+fn has_columns(lines: &[Line], names: &[&str]) -> bool {
+    let header = text(lines, 0);
+    names.last().is_some_and(|last| header.contains(last)) && Columns::above_cells(&spaced(header)).has(names)
 }
 
 /// Nanoseconds of an age: `45s`, `2m5s`, `3d4h`, `5y12d`; none if it is unknown.

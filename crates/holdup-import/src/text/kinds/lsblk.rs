@@ -1,19 +1,15 @@
 //! `lsblk`: which partition lies on which disk. Its sizes are rounded, so they are left out.
 
-use super::super::columns::Columns;
-use super::super::context::Context;
-use super::super::out::HOST;
-use super::super::paste::Line;
-use super::{Kind, rows, text};
+use super::{Columns, Context, HOST, Kind, Line, rows, text};
 
-pub(super) const KIND: Kind = Kind { name: "lsblk", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("lsblk", recognises, read);
 
 /// Characters that draw the tree before a name.
 const TREE: [char; 6] = ['└', '├', '│', '─', '`', '|'];
 
 fn recognises(lines: &[Line]) -> bool {
     let columns = Columns::new(text(lines, 0));
-    columns.place(&["NAME"]) == Some(0) && ["TYPE", "SIZE"].iter().all(|name| columns.place(&[name]).is_some())
+    columns.place(&["NAME"]) == Some(0) && columns.has(&["TYPE", "SIZE"])
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {

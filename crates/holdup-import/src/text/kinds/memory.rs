@@ -4,19 +4,15 @@ use std::collections::BTreeMap;
 
 use holdup_recording::{Labels, metrics};
 
-use super::super::columns::Columns;
-use super::super::context::Context;
-use super::super::number::{number, size};
-use super::super::paste::Line;
-use super::{Kind, text};
+use super::{Columns, Context, Kind, Line, number, size, text};
 
-pub(super) const FREE: Kind = Kind { name: "free", recognises: is_free, read: read_free };
+pub(super) const FREE: Kind = Kind::lines("free", |lines| names(lines).is_some(), read_free);
 
-pub(super) const MEMINFO: Kind = Kind {
-    name: "/proc/meminfo",
-    recognises: |lines| entry(text(lines, 0)).is_some_and(|(name, _)| name == "MemTotal"),
-    read: read_meminfo,
-};
+pub(super) const MEMINFO: Kind = Kind::lines(
+    "/proc/meminfo",
+    |lines| entry(text(lines, 0)).is_some_and(|(name, _)| name == "MemTotal"),
+    read_meminfo,
+);
 
 /// Largest total, in the unit of a `free` whose command is unknown, that cannot be KiB.
 const LEAST_KIB: f64 = 200_000.0;
@@ -62,10 +58,6 @@ impl Usage {
     }
 }
 
-fn is_free(lines: &[Line]) -> bool {
-    names(lines).is_some()
-}
-
 /// The header in English. In other languages the same columns stand at the same places: six names,
 /// six sizes, three sizes.
 fn names(lines: &[Line]) -> Option<&str> {
@@ -74,7 +66,7 @@ fn names(lines: &[Line]) -> Option<&str> {
     // In French, that of swap space has two words.
     let is_label = |label: &str| !label.trim().is_empty() && !label.contains(|c: char| c.is_ascii_digit());
     let is_labelled = |line: &str| line.split_once(':').is_some_and(|(label, _)| is_label(label));
-    let is_english = ["total", "used", "free", "shared"].iter().all(|name| columns.place(&[name]).is_some());
+    let is_english = columns.has(&["total", "used", "free", "shared"]);
     if is_english && is_labelled(text(lines, 1)) {
         return Some(first);
     }

@@ -5,6 +5,7 @@ mod blockdev;
 mod connections;
 mod cpu_table;
 mod df;
+mod figure;
 mod innodb;
 mod iostat;
 mod kernel_events;
@@ -28,16 +29,26 @@ mod ps;
 mod redis;
 mod sadf;
 mod sar;
+mod sessions;
 mod ss;
 mod sysctl;
+mod sysstat;
 mod thread_pool;
 mod top;
 mod uptime;
 mod variables;
 mod vmstat;
 
+use std::cell::LazyCell;
+
+// What the kinds share: they take it from here.
+use super::clock::{self, DAY_NS, is_half, time_of_day};
 use super::context::Context;
+use super::json::{self, Document, Value};
+use super::number::{number, size};
+use super::out::{HOST, Report};
 use super::paste::Line;
+use super::table::{self, Columns, Row, Table, footer_line, spaced};
 
 /// Whether a line that begins as a prompt of root does is a heading: of `pidstat -h`, or of a
 /// section of Redis' `INFO`.
@@ -49,19 +60,71 @@ pub(super) fn is_heading(text: &str) -> bool {
 pub(super) struct Kind {
     /// Its name, as the user knows the tool.
     pub(super) name: &'static str,
-    /// Whether the lines begin with its header.
-    pub(super) recognises: fn(&[Line]) -> bool,
-    /// Reads it from the first line on; returns the number of lines read.
-    pub(super) read: fn(&[Line], &mut Context) -> usize,
+    form: Form,
 }
 
-/// Kinds that are JSON documents.
-const DOCUMENTS: [&str; 4] = [sadf::NAME, mongodb::STATUS, mongodb::OPERATIONS, mongodb::DATABASE];
+/// What a kind looks like, how to recognise it by its header, and how to read it.
+enum Form {
+    /// Lines of any form; the reader returns the number of lines read.
+    Lines { recognises: fn(&[Line]) -> bool, read: fn(&[Line], &mut Context) -> usize },
+    /// A result set of a database client.
+    Table { recognises: fn(&Columns<'_>) -> bool, read: fn(&Table, &mut Context) },
+    /// A JSON document.
+    Document { recognises: fn(&Value) -> bool, read: fn(&Document, &mut Context) },
+}
 
 impl Kind {
+    const fn lines(
+        name: &'static str,
+        recognises: fn(&[Line]) -> bool,
+        read: fn(&[Line], &mut Context) -> usize,
+    ) -> Self {
+        Self { name, form: Form::Lines { recognises, read } }
+    }
+
+    const fn table(name: &'static str, recognises: fn(&Columns<'_>) -> bool, read: fn(&Table, &mut Context)) -> Self {
+        Self { name, form: Form::Table { recognises, read } }
+    }
+
+    const fn document(name: &'static str, recognises: fn(&Value) -> bool, read: fn(&Document, &mut Context)) -> Self {
+        Self { name, form: Form::Document { recognises, read } }
+    }
+
+    /// The kind of the output that begins with these lines.
+    pub(super) fn of(lines: &[Line]) -> Option<&'static Self> {
+        let columns = LazyCell::new(|| table::header(lines));
+        let head = LazyCell::new(|| json::head(lines));
+        KINDS.iter().find(|kind| match kind.form {
+            Form::Lines { recognises, .. } => recognises(lines),
+            Form::Table { recognises, .. } => columns.as_ref().is_some_and(recognises),
+            Form::Document { recognises, .. } => head.as_ref().is_some_and(recognises),
+        })
+    }
+
+    /// Reads it from the first line on; returns the number of lines read.
+    pub(super) fn read(&self, lines: &[Line], context: &mut Context) -> usize {
+        match self.form {
+            Form::Lines { read, .. } => read(lines, context),
+            Form::Table { read, .. } => table::read(lines).map_or(1, |table| {
+                read(&table, context);
+                table.used
+            }),
+            Form::Document { read, .. } => match json::read(lines) {
+                Some(document) => {
+                    read(&document, context);
+                    document.used
+                }
+                None => {
+                    context.unread.push(0);
+                    1
+                }
+            },
+        }
+    }
+
     /// Whether an output is a JSON document, which ends at its last bracket.
     pub(super) fn is_document(&self) -> bool {
-        DOCUMENTS.contains(&self.name)
+        matches!(self.form, Form::Document { .. })
     }
 }
 

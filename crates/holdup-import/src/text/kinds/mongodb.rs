@@ -3,62 +3,41 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::super::context::Context;
-use super::super::json::{self, Document, Value};
-use super::super::paste::Line;
-use super::Kind;
+use super::{Context, Document, Kind, Value};
 
-/// Names of the kinds.
-pub(super) const STATUS: &str = "db.serverStatus()";
-pub(super) const OPERATIONS: &str = "db.currentOp()";
-pub(super) const DATABASE: &str = "db.stats()";
+const STATUS: &str = "db.serverStatus()";
+const OPERATIONS: &str = "db.currentOp()";
 
 /// The source of what MongoDB says.
 const SOURCE: &str = "mongodb://pasted";
 
-pub(super) const STATUS_KIND: Kind = Kind {
-    name: STATUS,
-    recognises: |lines| {
-        has(lines, |head| head.get("host").is_some() && head.get("process").is_some() && head.get("uptime").is_some())
-    },
-    read: |lines, context| with_document(lines, context, read_status),
-};
+pub(super) const STATUS_KIND: Kind =
+    Kind::document(STATUS, |head| ["host", "process", "uptime"].iter().all(|key| head.get(key).is_some()), read_status);
 
-pub(super) const OPERATIONS_KIND: Kind = Kind {
-    name: OPERATIONS,
-    recognises: |lines| {
-        has(lines, |head| head.get("inprog").is_some() || head.items().first().is_some_and(is_operation))
-    },
-    read: |lines, context| with_document(lines, context, read_operations),
-};
+pub(super) const OPERATIONS_KIND: Kind = Kind::document(
+    OPERATIONS,
+    |head| head.get("inprog").is_some() || head.items().first().is_some_and(is_operation),
+    read_operations,
+);
 
-pub(super) const DATABASE_KIND: Kind = Kind {
-    name: DATABASE,
-    recognises: |lines| has(lines, |head| ["db", "dataSize", "storageSize"].iter().all(|key| head.get(key).is_some())),
-    read: |lines, context| with_document(lines, context, read_database),
-};
-
-fn has(lines: &[Line], is_one: fn(&Value) -> bool) -> bool {
-    json::head(lines).is_some_and(|head| is_one(&head))
-}
+pub(super) const DATABASE_KIND: Kind = Kind::document(
+    "db.stats()",
+    |head| ["db", "dataSize", "storageSize"].iter().all(|key| head.get(key).is_some()),
+    read_database,
+);
 
 fn is_operation(value: &Value) -> bool {
     value.get("opid").is_some() && (value.get("op").is_some() || value.get("desc").is_some())
 }
 
-fn with_document(lines: &[Line], context: &mut Context, put: fn(&Document, &mut Context)) -> usize {
-    let Some(document) = json::read(lines) else {
-        context.unread.push(0);
-        return 1;
-    };
+fn note_cut(document: &Document, context: &mut Context) {
     if document.is_cut {
         context.out.note("MongoDB: a document ends before its last bracket; what follows is unknown");
     }
-    put(&document, context);
-    document.used
 }
 
 fn read_status(document: &Document, context: &mut Context) {
+    note_cut(document, context);
     let stamp = document.value.get("localTime").and_then(Value::text);
     let stamp = stamp.and_then(holdup_recording::clock::parse_rfc3339);
     if let Some(at) = stamp {
@@ -75,6 +54,7 @@ fn read_status(document: &Document, context: &mut Context) {
 }
 
 fn read_database(document: &Document, context: &mut Context) {
+    note_cut(document, context);
     let stats = &document.value;
     let at = context.instant();
     let Some(database) = stats.get("db").and_then(Value::text) else { return };
@@ -96,6 +76,7 @@ fn read_database(document: &Document, context: &mut Context) {
 }
 
 fn read_operations(document: &Document, context: &mut Context) {
+    note_cut(document, context);
     let at = context.instant_of(OPERATIONS);
     let operations = document.value.get("inprog").unwrap_or(&document.value);
     let found = holdup_mongodb::operations(operations.items(), at, SOURCE);

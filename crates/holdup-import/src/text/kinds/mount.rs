@@ -3,22 +3,16 @@
 
 use holdup_recording::secret::settings::mount_option;
 
-use super::super::context::Context;
-use super::super::out::HOST;
-use super::super::paste::Line;
-use super::{Kind, text};
+use super::{Context, HOST, Kind, Line, text};
 
-pub(super) const KIND: Kind = Kind {
-    name: "mount",
-    recognises: |lines| mounted(text(lines, 0)).is_some(),
-    read: |lines, context| read(lines, context, mounted),
-};
+pub(super) const KIND: Kind =
+    Kind::lines("mount", |lines| mounted(text(lines, 0)).is_some(), |lines, context| read(lines, context, mounted));
 
-pub(super) const FSTAB: Kind = Kind {
-    name: "/proc/mounts or fstab",
-    recognises: |lines| listed(text(lines, 0)).is_some(),
-    read: |lines, context| read(lines, context, listed),
-};
+pub(super) const FSTAB: Kind = Kind::lines(
+    "/proc/mounts or fstab",
+    |lines| listed(text(lines, 0)).is_some(),
+    |lines, context| read(lines, context, listed),
+);
 
 /// File systems of the kernel's own, which hold no data.
 const KERNEL: [&str; 14] = [

@@ -2,14 +2,9 @@
 //! has the time at which its first interval begins; if a row has the same, it covers the time since
 //! boot and is left out.
 
-use super::super::clock::{DAY_NS, is_half, time_of_day};
-use super::super::columns::Columns;
-use super::super::context::Context;
-use super::super::out::Report;
-use super::super::paste::Line;
-use super::{Kind, cpu_table, text};
+use super::{Columns, Context, DAY_NS, Kind, Line, Report, cpu_table, is_half, text, time_of_day};
 
-pub(super) const KIND: Kind = Kind { name: "mpstat", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("mpstat", recognises, read);
 
 const SINCE_BOOT: &str = "mpstat: a report without an interval covers the time since boot; it was left out";
 
@@ -35,10 +30,9 @@ pub(super) fn timed(line: &str) -> Option<(Option<i64>, &str)> {
 fn header(line: &str) -> Option<(i64, &str)> {
     let (time, rest) = timed(line)?;
     let columns = Columns::new(rest);
-    let has = |name: &str| columns.place(&[name]).is_some();
     // `sar -u ALL` has the same columns in another order.
     let is_own = columns.place(&["CPU"]) == Some(0) && columns.place(&["%irq"]) < columns.place(&["%steal"]);
-    (is_own && has("%idle") && has("%usr")).then_some((time?, rest))
+    (is_own && columns.has(&["%idle", "%usr"])).then_some((time?, rest))
 }
 
 fn recognises(lines: &[Line]) -> bool {
@@ -54,7 +48,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         let Some((time, rest)) = timed(&line.text).filter(|_| header(&line.text).is_none()) else { break };
         used += 1;
         let row = columns.row(rest);
-        let shares = cpu_table::shares(&row, &[]);
+        let shares = cpu_table::shares(|names| row.number(names), &[]);
         match row.text(&["CPU"]) {
             Some("all") => {
                 if let Some(time) = time {

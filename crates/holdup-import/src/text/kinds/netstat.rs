@@ -3,13 +3,9 @@
 use holdup_recording::Labels;
 use holdup_recording::metrics::{self, Metric};
 
-use super::super::context::Context;
-use super::super::number::number;
-use super::super::out::HOST;
-use super::super::paste::Line;
-use super::{Kind, text};
+use super::{Context, HOST, Kind, Line, number, text};
 
-pub(super) const KIND: Kind = Kind { name: "netstat -s", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("netstat -s", recognises, read);
 
 /// The words of `netstat -s` after the number, the name in `nstat`, and the metric.
 const COUNTERS: [(&str, &str, Metric); 6] = [

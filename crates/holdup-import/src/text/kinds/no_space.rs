@@ -3,11 +3,9 @@
 
 use holdup_recording::Labels;
 
-use super::super::context::Context;
-use super::super::paste::Line;
-use super::{Kind, text};
+use super::{Context, Kind, Line, text};
 
-pub(super) const KIND: Kind = Kind { name: "log: no space", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("log: no space", recognises, read);
 
 /// What servers and the C library say.
 const SAID: [&str; 6] =

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use holdup_recording::rows::Statement;
 use holdup_sql::{Dialect, digest_of_text, digest_text};
 
-use super::super::context::Context;
-use super::super::number::number;
-use super::super::paste::Line;
-use super::super::result_set::{self, ResultSet};
-use super::Kind;
 use super::postgresql::SOURCE;
+use super::{Context, Kind, Row, Table};
 
-pub(super) const KIND: Kind = Kind { name: "pg_stat_statements", recognises, read };
+pub(super) const KIND: Kind = Kind::table(
+    "pg_stat_statements",
+    |columns| columns.has_any(&QUERY) && columns.has(&["calls"]) && !columns.has_any(&["state", "pid"]),
+    read,
+);
 
 /// Columns with the statement: whole, or cut by the select.
 const QUERY: [&str; 6] = ["query", "query_text", "short_query", "left", "substr", "substring"];
@@ -22,13 +22,6 @@ const QUERY: [&str; 6] = ["query", "query_text", "short_query", "left", "substr"
 /// Columns with the time of all calls, and of one call, milliseconds.
 const TOTAL: [&str; 2] = ["total_exec_time", "total_time"];
 const MEAN: [&str; 2] = ["mean_exec_time", "mean_time"];
-
-fn recognises(lines: &[Line]) -> bool {
-    result_set::header(lines).is_some_and(|columns| {
-        let has = |names: &[&str]| names.iter().any(|name| columns.iter().any(|column| column == name));
-        has(&QUERY) && has(&["calls"]) && !has(&["state", "pid"])
-    })
-}
 
 #[derive(Default)]
 struct Counts {
@@ -38,42 +31,38 @@ struct Counts {
 }
 
 /// Calls, milliseconds and rows of a row.
-fn counts(set: &ResultSet, row: &[Option<String>]) -> Option<Counts> {
-    let value = |names: &[&str]| set.cell(row, names).and_then(number);
-    let calls = value(&["calls"]).filter(|calls| *calls >= 0.0)?;
-    let executed = value(&TOTAL).or_else(|| Some(value(&MEAN)? * calls))?;
-    let duration_ms = executed + value(&["total_plan_time"]).unwrap_or(0.0);
-    Some(Counts { calls, duration_ms, rows: value(&["rows"]).unwrap_or(0.0) }).filter(|of| of.duration_ms >= 0.0)
+fn counts(row: &Row<'_, '_>) -> Option<Counts> {
+    let calls = row.number(&["calls"]).filter(|calls| *calls >= 0.0)?;
+    let executed = row.number(&TOTAL).or_else(|| Some(row.number(&MEAN)? * calls))?;
+    let duration_ms = executed + row.number(&["total_plan_time"]).unwrap_or(0.0);
+    Some(Counts { calls, duration_ms, rows: row.number(&["rows"]).unwrap_or(0.0) }).filter(|of| of.duration_ms >= 0.0)
 }
 
-fn read(lines: &[Line], context: &mut Context) -> usize {
-    let Some(set) = result_set::read(lines) else { return 1 };
+fn read(table: &Table, context: &mut Context) {
     let at = context.instant_of("pg_stat_statements");
     let mut totals: BTreeMap<(Option<String>, String), Counts> = BTreeMap::new();
     let mut is_known = false;
-    for row in &set.rows {
-        let Some(counts) = counts(&set, row) else { continue };
+    for row in table.rows() {
+        let Some(counts) = counts(&row) else { continue };
         is_known = true;
-        let Some(query) = set.cell(row, &QUERY).filter(|query| !query.starts_with('<')) else { continue };
-        let database = set.cell(row, &["datname"]).map(str::to_owned);
+        let Some(query) = row.text(&QUERY).filter(|query| !query.starts_with('<')) else { continue };
+        let database = row.text(&["datname"]).map(str::to_owned);
         let total = totals.entry((database, digest_text(query, Dialect::PostgreSql))).or_default();
         total.calls += counts.calls;
         total.duration_ms += counts.duration_ms;
         total.rows += counts.rows;
     }
-    if !is_known && !set.rows.is_empty() {
+    if !is_known && !table.is_empty() {
         context.out.note("pg_stat_statements: select total_exec_time or mean_exec_time by its own name");
-        context.unread.extend(0..set.used);
-        return set.used;
+        return context.unread.extend(0..table.used);
     }
-    if !set.columns.iter().any(|column| column == "query") {
+    if !table.columns.has(&["query"]) {
         context.out.note("pg_stat_statements: statements cut by the select are other statements than whole ones");
     }
     for ((database, text), counts) in totals {
         let statement = row(database, text, &counts, at);
         context.out.batch.statements.push(statement);
     }
-    set.used
 }
 
 fn row(database: Option<String>, text: String, counts: &Counts, at: i64) -> Statement {

@@ -10,17 +10,11 @@ use std::collections::BTreeMap;
 use holdup_recording::Labels;
 use holdup_recording::metrics::{self, Metric};
 
-use super::super::clock::{DAY_NS, is_half, time_of_day};
-use super::super::columns::{Columns, Values};
-use super::super::context::Context;
-use super::super::number::{number, size};
-use super::super::out::Report;
-use super::super::paste::Line;
 use super::mpstat::timed;
 use super::ps::comm;
-use super::{Kind, text};
+use super::{Columns, Context, DAY_NS, Kind, Line, Report, Row, is_half, number, size, text, time_of_day};
 
-pub(super) const KIND: Kind = Kind { name: "pidstat", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("pidstat", recognises, read);
 
 /// Clock ticks in a second, in which waits for disks are counted.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -59,8 +53,8 @@ fn header(line: &str) -> Option<Header<'_>> {
         None => timed(line)?,
     };
     let columns = Columns::new(names).with_words(&["Command"]);
-    let has = |names: &[&str]| columns.place(names).is_some();
-    let is_own = has(&["PID", "TGID"]) && has(&["Command"]) && has(&ACTIVITIES) && has(&["UID", "USER"]);
+    let marks: [&[&str]; 4] = [&["PID", "TGID"], &["Command"], &ACTIVITIES, &["UID", "USER"]];
+    let is_own = marks.iter().all(|names| columns.has_any(names));
     let (is_one_line, is_average) = (one_line.is_some(), one_line.is_none() && start.is_none());
     is_own.then_some(Header { start, is_average, is_one_line, columns })
 }
@@ -170,7 +164,7 @@ fn is_alone(lines: &[Line], context: &Context) -> bool {
     !has_interval && times.all(|time| Some(time) == first)
 }
 
-fn put(pid: i64, row: &Values<'_, '_>, report: Report, waits: &mut Waits, context: &mut Context) {
+fn put(pid: i64, row: &Row<'_, '_>, report: Report, waits: &mut Waits, context: &mut Context) {
     let source = format!("pid:{pid}");
     // A line of a thread: the process' own line has the sums.
     if row.text(&["TID"]).is_some_and(|tid| tid != "-") {

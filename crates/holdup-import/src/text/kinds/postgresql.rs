@@ -8,13 +8,9 @@ use holdup_recording::secret::settings::is_secret_in_postgresql;
 use holdup_recording::{Labels, Text, metrics};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
-use super::super::clock;
-use super::super::context::Context;
-use super::super::number::number;
-use super::super::paste::Line;
-use super::super::result_set::{self, ResultSet};
-use super::Kind;
 use super::pg_units::interval_s;
+use super::sessions::Sessions;
+use super::{Context, Kind, Line, Row, Table, clock, number, table};
 
 /// The source of what PostgreSQL says.
 pub(super) const SOURCE: &str = "postgresql://pasted";
@@ -26,102 +22,73 @@ const STATES: [&str; 6] =
 /// Columns with the time since a statement began, as people name them.
 const AGES: [&str; 7] = ["age", "duration", "runtime", "running_for", "query_age", "query_duration", "query_time"];
 
-/// Sessions that one table of counts may stand for.
-const COUNTED_MAX: f64 = 100_000.0;
-
 pub(super) const ACTIVITY: Kind =
-    Kind { name: "pg_stat_activity", recognises: |lines| has(lines, &["pid", "state"]), read: read_activity };
+    Kind::table("pg_stat_activity", |columns| columns.has(&["pid", "state"]), read_activity);
 
 pub(super) const SETTINGS: Kind =
-    Kind { name: "pg_settings", recognises: |lines| has(lines, &["name", "setting"]), read: read_settings };
+    Kind::table("pg_settings", |columns| columns.has(&["name", "setting"]), read_settings);
 
-pub(super) const COUNTS: Kind = Kind { name: "counts of pg_stat_activity", recognises: is_counts, read: read_counts };
+pub(super) const COUNTS: Kind = Kind::lines("counts of pg_stat_activity", is_counts, read_counts);
 
 /// Units in which `pg_settings` counts memory, bytes.
 const MEMORY_UNITS: [(&str, f64); 5] =
     [("B", 1.0), ("kB", 1024.0), ("8kB", 8192.0), ("16MB", 16_777_216.0), ("MB", 1_048_576.0)];
 
-fn has(lines: &[Line], names: &[&str]) -> bool {
-    result_set::header(lines)
-        .is_some_and(|columns| names.iter().all(|name| columns.iter().any(|column| column == name)))
-}
-
 /// Counts by state: MySQL's sessions have other states.
 fn is_counts(lines: &[Line]) -> bool {
-    let Some(columns) = result_set::header(lines) else { return false };
-    let has = |name: &str| columns.iter().any(|column| column == name);
-    if columns.len() > 6 || !has("count") || has("pid") || !(has("state") || has("wait_event_type")) {
+    let Some(columns) = table::header(lines) else { return false };
+    if columns.len() > 6
+        || !columns.has(&["count"])
+        || columns.has(&["pid"])
+        || !columns.has_any(&["state", "wait_event_type"])
+    {
         return false;
     }
-    if has("wait_event_type") {
+    if columns.has(&["wait_event_type"]) {
         return true;
     }
-    let Some(set) = result_set::read(lines.get(..40).unwrap_or(lines)) else { return false };
-    let mut states = set.rows.iter().filter_map(|row| set.cell(row, &["state"])).peekable();
+    let Some(table) = table::read(lines.get(..40).unwrap_or(lines)) else { return false };
+    let mut states = table.rows().filter_map(|row| row.text(&["state"])).peekable();
     states.peek().is_some() && states.all(|state| STATES.contains(&state))
 }
 
-/// Reads counts; each becomes as many sessions without a number of their own.
 fn read_counts(lines: &[Line], context: &mut Context) -> usize {
-    let Some(set) = result_set::read(lines) else { return 1 };
+    let Some(table) = table::read(lines) else { return 1 };
     let at = context.instant_of("counts of pg_stat_activity");
-    let mut sessions: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
-    let mut id = 0_i64;
-    for row in &set.rows {
-        let count = set.cell(row, &["count"]).and_then(number);
-        let Some(count) = count.filter(|count| *count >= 0.0 && *count - id as f64 <= COUNTED_MAX) else { continue };
-        // Without a state it is one of the server's own processes.
-        let Some(state) = set.cell(row, &["state"]) else { continue };
-        let true_state = true_state(&set, row);
-        *sessions.entry((state.to_owned(), true_state)).or_default() += count;
-        for _ in 0..count as usize {
-            id -= 1;
-            context.out.batch.sessions.push(session(&set, row, id, at));
-        }
+    let mut sessions = Sessions::default();
+    // Without a state it is one of the server's own processes.
+    for row in table.rows().filter(|row| row.text(&["state"]).is_some()) {
+        sessions.add_counted(row.number(&["count"]), &session(&row, 0, at), context);
     }
-    put_sessions(sessions, at, context);
-    set.used
+    sessions.put((SOURCE, metrics::postgresql::SESSIONS, "state"), "idle", at, context);
+    table.used
 }
 
-fn put_sessions(mut sessions: BTreeMap<(String, &'static str), f64>, at: i64, context: &mut Context) {
-    // A list without sessions is known to have none.
-    sessions.entry(("idle".to_owned(), "idle")).or_default();
-    for ((state, true_state), count) in sessions {
-        let labels = Labels::new([("state", state.as_str()), ("true_state", true_state)]);
-        context.out.gauge(at, SOURCE, metrics::postgresql::SESSIONS.name, labels, count);
-    }
-}
-
-fn read_activity(lines: &[Line], context: &mut Context) -> usize {
-    let Some(set) = result_set::read(lines) else { return 1 };
+fn read_activity(table: &Table, context: &mut Context) {
     let at = context.instant_of("pg_stat_activity");
-    let mut sessions: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
+    let mut sessions = Sessions::default();
     let mut activity: BTreeMap<[String; 4], f64> = BTreeMap::new();
-    for row in &set.rows {
-        let Some(pid) = set.cell(row, &["pid"]).and_then(number) else { continue };
-        let cell = |name: &str| set.cell(row, &[name]).unwrap_or_default().to_owned();
+    for row in table.rows() {
+        let Some(pid) = row.number(&["pid"]) else { continue };
+        let cell = |name: &str| row.text(&[name]).unwrap_or_default().to_owned();
         let kind = cell("backend_type");
         *activity.entry([cell("state"), cell("wait_event_type"), cell("wait_event"), kind.clone()]).or_default() += 1.0;
         let is_session = matches!(kind.as_str(), "client backend" | "parallel worker" | "autovacuum worker")
-            || set.cell(row, &["state"]).is_some();
-        let is_own = set.cell(row, &["query"]).is_some_and(|query| query.contains("pg_stat_activity"));
+            || row.text(&["state"]).is_some();
+        let is_own = row.text(&["query"]).is_some_and(|query| query.contains("pg_stat_activity"));
         if is_session && !is_own {
-            let session = session(&set, row, pid as i64, at);
-            let state = true_state(&set, row);
-            *sessions.entry((session.command.as_str().to_owned(), state)).or_default() += 1.0;
-            context.out.batch.sessions.push(session);
+            sessions.add(session(&row, pid as i64, at), context);
         }
     }
-    put_sessions(sessions, at, context);
+    sessions.put((SOURCE, metrics::postgresql::SESSIONS, "state"), "idle", at, context);
     for ([state, wait_type, wait, kind], count) in activity {
         let names = [("state", state), ("wait_event_type", wait_type), ("wait_event", wait), ("backend_type", kind)];
         context.out.gauge(at, SOURCE, metrics::postgresql::ACTIVITY_SESSIONS.name, Labels::new(names), count);
     }
-    set.used
 }
 
-fn true_state(set: &ResultSet, row: &[Option<String>]) -> &'static str {
-    match (set.cell(row, &["state"]).unwrap_or_default(), set.cell(row, &["wait_event_type"])) {
+fn true_state(row: &Row<'_, '_>) -> &'static str {
+    match (row.text(&["state"]).unwrap_or_default(), row.text(&["wait_event_type"])) {
         ("idle" | "disabled", _) => "idle",
         (state, _) if state.starts_with("idle in transaction") => "idle_in_transaction",
         (_, Some("Lock")) => "lock_wait",
@@ -130,9 +97,9 @@ fn true_state(set: &ResultSet, row: &[Option<String>]) -> &'static str {
     }
 }
 
-fn session(set: &ResultSet, row: &[Option<String>], pid: i64, at: i64) -> Session {
-    let cell = |name: &str| set.cell(row, &[name]);
-    let true_state = true_state(set, row);
+fn session(row: &Row<'_, '_>, pid: i64, at: i64) -> Session {
+    let cell = |name: &str| row.text(&[name]);
+    let true_state = true_state(row);
     // For an idle session the server shows its last statement, which has ended.
     let query = cell("query").filter(|_| true_state != "idle");
     let text = query.map(|query| digest_text(query, Dialect::PostgreSql));
@@ -161,17 +128,14 @@ fn session(set: &ResultSet, row: &[Option<String>], pid: i64, at: i64) -> Sessio
     }
 }
 
-fn read_settings(lines: &[Line], context: &mut Context) -> usize {
-    let Some(set) = result_set::read(lines) else { return 1 };
+fn read_settings(table: &Table, context: &mut Context) {
     let at = context.instant();
-    for row in &set.rows {
-        let Some(name) = set.cell(row, &["name"]) else { continue };
-        if !is_secret_in_postgresql(name) {
-            let setting = set.cell(row, &["setting"]).unwrap_or_default();
-            context.out.setting(at, SOURCE, name, notation(setting, set.cell(row, &["unit"])));
+    for row in table.rows() {
+        if let Some(name) = row.text(&["name"]).filter(|name| !is_secret_in_postgresql(name)) {
+            let setting = row.text(&["setting"]).unwrap_or_default();
+            context.out.setting(at, SOURCE, name, notation(setting, row.text(&["unit"])));
         }
     }
-    set.used
 }
 
 /// A value in the server's own notation: 16384 units of 8kB are `128MB`.

@@ -6,13 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::rows::Thread;
 
-use super::super::columns::Columns;
-use super::super::context::Context;
-use super::super::out::HOST;
-use super::super::paste::Line;
-use super::{Kind, rows as table_rows, text};
+use super::{Columns, Context, HOST, Kind, Line, rows as table_rows, text};
 
-pub(super) const KIND: Kind = Kind { name: "ps", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("ps", recognises, read);
 
 const STATES: [&str; 3] = ["STAT", "S", "STATE"];
 const COMMANDS: [&str; 4] = ["COMMAND", "CMD", "COMM", "ARGS"];
@@ -35,8 +31,7 @@ pub(super) struct Row<'t> {
 
 fn recognises(lines: &[Line]) -> bool {
     let columns = Columns::new(text(lines, 0));
-    let has = |names: &[&str]| columns.place(names).is_some();
-    has(&["PID"]) && has(&STATES) && has(&COMMANDS) && columns.len() < 60
+    columns.has(&["PID"]) && columns.has_any(&STATES) && columns.has_any(&COMMANDS) && columns.len() < 60
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
@@ -68,7 +63,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     }
     let flags = ['T', 'L', 'm', 'H'].into_iter().any(|flag| context.has_flag(flag));
     let pids: BTreeSet<i64> = rows.iter().map(|row| row.pid).collect();
-    let is_threads = columns.place(&THREADS).is_some() || flags && is_ps(context) || pids.len() < rows.len();
+    let is_threads = columns.has_any(&THREADS) || flags && is_ps(context) || pids.len() < rows.len();
     if is_threads {
         put_threads(&rows, at, context, true);
     } else {
@@ -131,12 +126,8 @@ pub(super) fn put_threads(rows: &[Row<'_>], at: i64, context: &mut Context, coun
             thread: name.to_owned(),
             state: state.to_string(),
             wchan: wchan.map(str::to_owned),
-            syscall: None,
-            cpu_ns_total: None,
-            run_queue_ns_total: None,
-            stack: None,
-            path: None,
             count,
+            ..Thread::default()
         });
     }
     if counts {

@@ -4,14 +4,12 @@
 use holdup_recording::Labels;
 use holdup_recording::metrics::{self, Metric};
 
-use super::super::context::Context;
-use super::super::paste::Line;
-use super::{Kind, text};
+use super::{Context, Kind, Line, text};
 
 /// The source of what Redis says.
 const SOURCE: &str = "redis://pasted";
 
-pub(super) const KIND: Kind = Kind { name: "Redis INFO", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("Redis INFO", recognises, read);
 
 /// Headings of sections.
 const SECTIONS: [&str; 16] = [

@@ -6,14 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::{Labels, metrics};
 
-use super::super::context::Context;
-use super::super::number::number;
-use super::super::out::HOST;
-use super::super::paste::Line;
 use super::connections::{self, Connection};
-use super::{Kind, rows, text};
+use super::{Context, HOST, Kind, Line, number, rows, text};
 
-pub(super) const KIND: Kind = Kind { name: "ss", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("ss", recognises, read);
 
 /// States of TCP as `ss` writes them.
 const STATES: [&str; 12] = [

@@ -2,13 +2,12 @@
 
 use holdup_recording::secret::is_secret_name;
 
-use super::super::out::HOST;
-use super::{Kind, text};
+use super::{HOST, Kind, text};
 
-pub(super) const KIND: Kind = Kind {
-    name: "sysctl",
-    recognises: |lines| entry(text(lines, 0)).is_some(),
-    read: |lines, context| {
+pub(super) const KIND: Kind = Kind::lines(
+    "sysctl",
+    |lines| entry(text(lines, 0)).is_some(),
+    |lines, context| {
         let at = context.instant();
         let entries: Vec<(&str, &str)> = lines.iter().map_while(|line| entry(&line.text)).collect();
         // `sysctl -a` of root prints keys of the network stack.
@@ -18,7 +17,7 @@ pub(super) const KIND: Kind = Kind {
         }
         entries.len()
     },
-};
+);
 
 fn entry(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;

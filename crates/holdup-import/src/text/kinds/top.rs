@@ -7,15 +7,10 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-use super::super::columns::Columns;
-use super::super::context::Context;
-use super::super::number::{number, size};
-use super::super::out::Report;
-use super::super::paste::Line;
 use super::ps::{Row, comm, put_threads};
-use super::{Kind, memory, text, uptime};
+use super::{Columns, Context, Kind, Line, Report, cpu_table, memory, number, size, text, uptime};
 
-pub(super) const KIND: Kind = Kind { name: "top", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("top", recognises, read);
 
 /// Seconds between screens, unless `-d` says otherwise.
 const DELAY_S: f64 = 3.0;
@@ -40,7 +35,7 @@ fn is_tasks(line: &str) -> bool {
 fn is_list(line: &str) -> bool {
     let columns = Columns::new(line);
     // `ps` can print the other columns, too.
-    ["PID", "VIRT", "S", "COMMAND"].iter().all(|name| columns.place(&[name]).is_some())
+    columns.has(&["PID", "VIRT", "S", "COMMAND"])
 }
 
 /// Numbers and the words behind them.
@@ -86,7 +81,7 @@ impl Head {
     fn take(&mut self, line: &str) -> bool {
         if is_cpu(line) {
             for (name, value, _) in pairs(cpu_words(), line) {
-                *self.shares.entry(mode(name)).or_default() += value;
+                *self.shares.entry(cpu_table::mode(name).unwrap_or("steal")).or_default() += value;
                 self.cpu_lines += f64::from(u8::from(name == "us"));
             }
             return true;
@@ -148,19 +143,6 @@ impl Head {
             swap_free: self.swap.get("free").copied(),
         };
         usage.put(report.at, context);
-    }
-}
-
-fn mode(name: &str) -> &'static str {
-    match name {
-        "us" => "user",
-        "ni" => "nice",
-        "sy" => "system",
-        "id" => "idle",
-        "wa" => "iowait",
-        "hi" => "interrupt",
-        "si" => "softirq",
-        _ => "steal",
     }
 }
 

@@ -3,18 +3,14 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::super::clock::{is_half, time_of_day};
-use super::super::context::Context;
-use super::super::number::number;
-use super::super::paste::Line;
-use super::{Kind, text, until_blank};
+use super::{Context, Kind, Line, is_half, number, text, time_of_day, until_blank};
 
-pub(super) const KIND: Kind = Kind { name: "uptime", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("uptime", recognises, read);
 
-pub(super) const LOADAVG: Kind = Kind {
-    name: "/proc/loadavg",
-    recognises: |lines| loadavg(text(lines, 0)).is_some(),
-    read: |lines, context| {
+pub(super) const LOADAVG: Kind = Kind::lines(
+    "/proc/loadavg",
+    |lines| loadavg(text(lines, 0)).is_some(),
+    |lines, context| {
         if let Some((averages, runnable)) = loadavg(text(lines, 0)) {
             let at = context.instant();
             put(averages, at, context);
@@ -22,7 +18,7 @@ pub(super) const LOADAVG: Kind = Kind {
         }
         1
     },
-};
+);
 
 fn recognises(lines: &[Line]) -> bool {
     averages(text(lines, 0)).is_some()

@@ -5,35 +5,28 @@
 use holdup_recording::secret::settings::is_secret_in_mysql;
 use holdup_recording::{Labels, metrics};
 
-use super::super::context::Context;
-use super::super::number::number;
-use super::super::paste::Line;
-use super::super::result_set;
-use super::Kind;
 use super::processlist::SOURCE;
+use super::{Columns, Context, Kind, Table, number};
 
-pub(super) const KIND: Kind = Kind { name: "SHOW STATUS or VARIABLES", recognises, read };
+pub(super) const KIND: Kind = Kind::table("SHOW STATUS or VARIABLES", recognises, read);
 
-fn recognises(lines: &[Line]) -> bool {
-    result_set::header(lines).is_some_and(|columns| {
-        let is = |at: usize, name: &str| columns.get(at).is_some_and(|column| column.eq_ignore_ascii_case(name));
-        columns.len() == 2
-            && is(0, "Variable_name")
-            && (is(1, "Value") || columns.get(1).is_some_and(|name| name.ends_with("VALUE")))
-    })
+fn recognises(columns: &Columns<'_>) -> bool {
+    columns.len() == 2
+        && columns.place(&["Variable_name"]) == Some(0)
+        && (columns.place(&["Value"]) == Some(1) || columns.names[1].ends_with("VALUE"))
 }
 
-fn read(lines: &[Line], context: &mut Context) -> usize {
-    let Some(set) = result_set::read(lines) else { return 1 };
+fn read(table: &Table, context: &mut Context) {
     let at = context.instant_of("SHOW STATUS or VARIABLES");
     let has_status = context.words().any(|word| word.to_ascii_lowercase().starts_with("status"));
-    for row in &set.rows {
-        let Some(Some(name)) = row.first() else { continue };
-        let value = row.get(1).cloned().flatten().unwrap_or_default();
+    for row in table.rows() {
+        let mut cells = row.cells().map(|(_, cell)| cell);
+        let Some(name) = cells.next().flatten() else { continue };
+        let value = cells.next().flatten().unwrap_or_default();
         let is_status = name.starts_with(|c: char| c.is_ascii_uppercase()) || name.starts_with("wsrep_") && has_status;
         let name = name.to_ascii_lowercase();
         if is_status {
-            if let Some(value) = number(&value) {
+            if let Some(value) = number(value) {
                 let metric = metrics::mysql::GLOBAL_STATUS.member(&name);
                 context.out.gauge(at, SOURCE, metric.as_str(), Labels::none(), value);
             }
@@ -41,5 +34,4 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
             context.out.setting(at, SOURCE, name, value);
         }
     }
-    set.used
 }

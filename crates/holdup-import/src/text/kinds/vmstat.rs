@@ -3,24 +3,36 @@
 //! of blocked processes hides most threads in uninterruptible sleep. Blocks in and out name no
 //! disk.
 
-use holdup_recording::{Labels, metrics};
+use holdup_recording::Labels;
+use holdup_recording::metrics::host;
 
-use super::super::clock;
-use super::super::columns::{Columns, Values};
-use super::super::context::Context;
-use super::super::number::number;
-use super::super::out::{HOST, Report};
-use super::super::paste::Line;
-use super::{Kind, cpu_table, text};
+use super::figure::{self, Figure, PLAIN, figure};
+use super::{Columns, Context, HOST, Kind, Line, Row, clock, cpu_table, text};
 
-pub(super) const KIND: Kind = Kind { name: "vmstat", recognises, read };
+pub(super) const KIND: Kind = Kind::lines("vmstat", recognises, read);
 
 /// Bytes of a page on the machines that holdup knows.
 const PAGE_BYTES: f64 = 4096.0;
 
+const RUNNABLE: [Figure; 1] = [figure(&["r"], PLAIN, host::PROCESSES_RUNNABLE, None)];
+
+/// In the unit of the command.
+const MEMORY: [Figure; 4] = [
+    figure(&["free"], PLAIN, host::MEMORY_USAGE_BYTES, Some(("state", "free"))),
+    figure(&["buff"], PLAIN, host::MEMORY_USAGE_BYTES, Some(("state", "buffers"))),
+    figure(&["cache"], PLAIN, host::MEMORY_USAGE_BYTES, Some(("state", "cached"))),
+    figure(&["swpd"], PLAIN, host::PAGING_USAGE_BYTES, Some(("state", "used"))),
+];
+
+/// In that unit, each second.
+const SWAPPED: [Figure; 2] = [
+    figure(&["si"], PLAIN, host::PAGING_OPERATIONS, Some(("direction", "in"))),
+    figure(&["so"], PLAIN, host::PAGING_OPERATIONS, Some(("direction", "out"))),
+];
+
 fn is_header(line: &str) -> bool {
     let columns = Columns::new(line);
-    ["r", "b", "si", "so", "us", "id"].iter().all(|name| columns.place(&[name]).is_some())
+    columns.has(&["r", "b", "si", "so", "us", "id"])
 }
 
 /// `procs ---memory---`, wide `--procs-- ---memory---`
@@ -67,43 +79,23 @@ fn take_time(line: &Line, columns: usize, context: &mut Context) {
     }
 }
 
-fn put(row: &Values<'_, '_>, is_first: bool, context: &mut Context) {
+fn put(row: &Row<'_, '_>, is_first: bool, context: &mut Context) {
     let is_since_boot = context.is_since_boot("vmstat") || is_first;
     let report = context.report("vmstat", 1.0);
-    instant(row, report.at, context);
+    let unit = unit_bytes(context);
+    let number = |names: &[&str]| row.number(names);
+    figure::gauges(&RUNNABLE, report.at, context, &|figure| figure.of(number));
+    figure::gauges(&MEMORY, report.at, context, &|figure| figure.of(number).map(|units| units * unit));
     if is_since_boot {
         context.out.note("vmstat: the first line of each run covers the time since boot; its rates were left out");
         return;
     }
-    let unit = unit_bytes(context);
-    context.out.cpu("vmstat", report, &cpu_table::shares(row, &["softirq"]));
-    let mut rate = |metric, label: Option<(&str, &str)>, value: Option<f64>| {
-        if let Some(value) = value {
-            context.out.rate("vmstat", Report { ..report }, HOST, (metric, Labels::new(label)), value);
-        }
-    };
-    rate(metrics::host::CONTEXT_SWITCHES, None, row.number(&["cs"]));
-    for (name, direction) in [("si", "in"), ("so", "out")] {
-        let pages = row.number(&[name]).map(|units| units * unit / PAGE_BYTES);
-        rate(metrics::host::PAGING_OPERATIONS, Some(("direction", direction)), pages);
+    context.out.cpu("vmstat", report, &cpu_table::shares(number, &["softirq"]));
+    if let Some(switches) = number(&["cs"]) {
+        context.out.rate("vmstat", report, HOST, (host::CONTEXT_SWITCHES, Labels::none()), switches);
     }
-}
-
-fn instant(row: &Values<'_, '_>, at: i64, context: &mut Context) {
-    let unit = unit_bytes(context);
-    if let Some(runnable) = row.number(&["r"]) {
-        context.out.host(at, metrics::host::PROCESSES_RUNNABLE, Labels::none(), runnable);
-    }
-    for (name, state) in [("free", "free"), ("buff", "buffers"), ("cache", "cached")] {
-        if let Some(value) = row.text(&[name]).and_then(number) {
-            let labels = Labels::new([("state", state)]);
-            context.out.host(at, metrics::host::MEMORY_USAGE_BYTES, labels, value * unit);
-        }
-    }
-    if let Some(used) = row.number(&["swpd"]) {
-        let labels = Labels::new([("state", "used")]);
-        context.out.host(at, metrics::host::PAGING_USAGE_BYTES, labels, used * unit);
-    }
+    let pages = |figure: &Figure| figure.of(number).map(|units| units * unit / PAGE_BYTES);
+    figure::rates(&SWAPPED, ("vmstat", report), &Labels::none(), context, &pages);
 }
 
 /// Bytes of the unit of memory columns: KiB, or by `-S`.

@@ -5,7 +5,6 @@ use super::Loop;
 use super::demand::Demand;
 use crate::engine::connection::Stage;
 use crate::engine::outcome::Outcome;
-use crate::engine::plan::Plan;
 use crate::engine::sessions::NO_SESSION;
 use crate::engine::slots::InFlight;
 use crate::scenario::RateOf;
@@ -20,7 +19,7 @@ impl Loop<'_> {
                 if self.sessions.is_some() && self.plan.scenario.rate_of == RateOf::Sessions {
                     self.begin_sessions();
                 } else {
-                    self.admitted += came;
+                    self.counts.admitted += came;
                 }
                 self.wake_sessions(now);
             }
@@ -52,7 +51,7 @@ impl Loop<'_> {
         }
         let phase = users.phase_at(due);
         let request = self.plan.turns.index(phase, users.number());
-        self.admitted += 1;
+        self.counts.admitted += 1;
         let operation = self.plan.requests[request as usize].operation;
         self.place(slot, InFlight::new(request, operation, phase, due, due));
     }
@@ -70,8 +69,8 @@ impl Loop<'_> {
             };
             // A slot that became free after the request was due explains the wait only if no other
             // was free then. Otherwise the loop itself was late, which is send lag.
-            let taken = self.admitted - self.waiting();
-            if taken <= self.looked_at {
+            let taken = self.counts.admitted - self.waiting();
+            if taken <= self.counts.looked_at {
                 request.ready = request.due.max(self.slots.free_since(slot));
             }
             self.place(slot, request);
@@ -81,9 +80,9 @@ impl Loop<'_> {
 
     /// Returns a slot that was free and stays free.
     fn give_back(&mut self, slot: u32) {
-        let connection = &self.connections[self.slots.connection(slot) as usize];
+        let connection = &self.pool.connections[self.slots.connection(slot) as usize];
         if connection.stage() == Stage::Open {
-            self.idle.push_back((slot, connection.generation()));
+            self.pool.idle.push_back((slot, connection.generation()));
         }
     }
 
@@ -112,27 +111,28 @@ impl Loop<'_> {
             // Those requests wait for their own session, and were counted if it has no slot.
             return;
         }
-        let waiting_from = self.admitted - self.waiting();
-        self.capped += self.admitted - self.looked_at.max(waiting_from);
-        self.looked_at = self.admitted;
+        let waiting_from = self.counts.admitted - self.waiting();
+        self.counts.capped += self.counts.admitted - self.counts.looked_at.max(waiting_from);
+        self.counts.looked_at = self.counts.admitted;
     }
 
     /// A free slot, if any: on an open connection, else on one that is to be opened.
     fn free_slot(&mut self) -> Option<u32> {
         loop {
-            let entry = if self.in_turn { self.idle.pop_front() } else { self.idle.pop_back() };
+            let in_turn = self.plan.scenario.generator.open_all;
+            let entry = if in_turn { self.pool.idle.pop_front() } else { self.pool.idle.pop_back() };
             let Some((slot, generation)) = entry else { break };
-            let connection = &mut self.connections[self.slots.connection(slot) as usize];
+            let connection = &mut self.pool.connections[self.slots.connection(slot) as usize];
             if connection.generation() != generation || !connection.is_reusable() {
                 continue;
             }
-            if connection.room() > 0 {
+            if connection.driver.room() > 0 {
                 return Some(slot);
             }
             // The server allows fewer streams now than there are slots.
             connection.spare.push(slot);
         }
-        self.vacant.last().map(|&connection| self.slots.of_connection(connection).start)
+        self.pool.vacant.last().map(|&connection| self.slots.of_connection(connection).start)
     }
 
     /// Puts a request into a free slot and sends it, or opens the connection first.
@@ -142,12 +142,12 @@ impl Loop<'_> {
         // to a microsecond. Nothing may be due in the future.
         request.due = request.due.min(now);
         request.ready = request.ready.min(now);
-        request.deadline = now + self.timeout_ns;
+        request.deadline = now + self.pace.timeout_ns;
         let index = self.slots.connection(slot);
-        let connection = &self.connections[index as usize];
+        let connection = &self.pool.connections[index as usize];
         if let Some(cookies) = connection.cookies.as_ref().filter(|_| request.session == NO_SESSION) {
             let prepared = &self.plan.requests[request.request as usize];
-            request.instead = cookies.header(&prepared.path).map(|c| Box::new(Plan::with_cookies(prepared, &c)));
+            request.instead = cookies.header(&prepared.path).map(|c| Box::new(prepared.with_cookies(&c)));
         }
         self.slots.begin(slot, request);
         self.go(slot, now);
@@ -159,15 +159,15 @@ impl Loop<'_> {
             let index = self.slots.connection(slot);
             // A connection that was never made (a full accept queue drops its SYN) has waited as
             // long as any other.
-            if self.connections[index as usize].cancel(slot) {
-                self.unflushed.push(index);
+            if self.pool.connections[index as usize].cancel(slot) {
+                self.pool.unflushed.push(index);
                 self.finish(slot, Outcome::Timeout, now);
                 self.use_spare(index);
             } else {
                 self.retire(index, Outcome::Timeout);
             }
         }
-        while self.oldest_waiting().is_some_and(|due| due + self.timeout_ns <= now) {
+        while self.oldest_waiting().is_some_and(|due| due + self.pace.timeout_ns <= now) {
             self.give_up_next(Outcome::NeverSent, now);
         }
     }
@@ -181,7 +181,7 @@ impl Loop<'_> {
     fn give_up_next(&mut self, outcome: Outcome, now: i64) {
         if let Some(request) = self.take_next() {
             let (session, index) = (request.session, request.request);
-            self.books.enter(&mut InFlight { ready: now, ..request }, outcome, now, false);
+            self.books.enter(request, outcome, now, false);
             if session != NO_SESSION && outcome != Outcome::Unfinished {
                 self.answered(session, index, false, now);
             }
@@ -192,9 +192,8 @@ impl Loop<'_> {
     pub(super) fn abandon(&mut self) {
         let now = monotonic_ns();
         for slot in 0..self.slots.count() as u32 {
-            if let Some(request) = self.slots.get_mut(slot) {
+            if let Some(request) = self.slots.end(slot, now) {
                 self.books.enter(request, Outcome::Unfinished, now, true);
-                self.slots.end(slot, now);
             }
         }
         self.end_played(now);

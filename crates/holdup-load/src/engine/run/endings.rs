@@ -2,9 +2,10 @@
 
 use super::Loop;
 use super::demand::Demand;
-use crate::engine::connection::{EndedRequest, Resend, Stage};
+use crate::engine::connection::Stage;
+use crate::engine::intake::{EndedRequest, Resend};
 use crate::engine::outcome::Outcome;
-use crate::engine::plan::{Plan, Prepared};
+use crate::engine::prepared::Prepared;
 use crate::engine::sessions::NO_SESSION;
 use crate::sys::monotonic_ns;
 
@@ -13,13 +14,13 @@ const RETRY_NS: i64 = 100_000_000;
 
 impl Loop<'_> {
     pub(super) fn keep_cookies(&mut self, index: u32) {
-        for (slot, header) in std::mem::take(&mut self.set_cookies) {
+        for (slot, header) in std::mem::take(&mut self.intake.set_cookies) {
             let Some(request) = self.slots.get(slot) else { continue };
             let own = &self.plan.requests[request.request as usize];
             let path = &request.instead.as_deref().unwrap_or(own).path;
             match self.sessions.as_mut().and_then(|v| v.get_mut(request.session)) {
                 Some(active) => active.cookies.take(&header, path),
-                None => self.connections[index as usize].cookies.get_or_insert_default().take(&header, path),
+                None => self.pool.connections[index as usize].cookies.get_or_insert_default().take(&header, path),
             }
         }
     }
@@ -33,7 +34,7 @@ impl Loop<'_> {
             && (again == Resend::Always || !request.is_resent)
         {
             request.is_resent |= again == Resend::Once;
-            self.resent += 1;
+            self.counts.resent += 1;
             return self.go(slot, monotonic_ns());
         }
         self.finish(slot, outcome, at);
@@ -48,7 +49,7 @@ impl Loop<'_> {
         {
             let own = &self.plan.requests[request.request as usize];
             let spec: &Prepared = request.instead.as_deref().unwrap_or(own);
-            if let Some(next) = self.plan.redirected(spec, request.status, &location) {
+            if let Some(next) = self.plan.layout.redirected(spec, request.status, &location) {
                 if request.hops < self.plan.scenario.http.redirects {
                     return self.follow(slot, next);
                 }
@@ -61,10 +62,9 @@ impl Loop<'_> {
 
     /// Records how the request of a slot ended. Its session goes on, and its slot is free.
     pub(super) fn close_book(&mut self, slot: u32, outcome: Outcome, at: i64) {
-        let Some(request) = self.slots.get_mut(slot) else { return };
+        let Some(request) = self.slots.end(slot, at) else { return };
         let (session, index) = (request.session, request.request);
         self.books.enter(request, outcome, at, true);
-        self.slots.end(slot, at);
         if session != NO_SESSION {
             self.answered(session, index, outcome == Outcome::Ok, at);
         }
@@ -76,10 +76,10 @@ impl Loop<'_> {
         let session = self.slots.get(slot).map_or(NO_SESSION, |request| request.session);
         let cookies = match self.sessions.as_mut().and_then(|v| v.get_mut(session)) {
             Some(active) => active.cookies.header(&next.path),
-            None => self.connections[index as usize].cookies.as_ref().and_then(|c| c.header(&next.path)),
+            None => self.pool.connections[index as usize].cookies.as_ref().and_then(|c| c.header(&next.path)),
         };
         let next = match cookies {
-            Some(cookies) => Plan::with_cookies(&next, &cookies),
+            Some(cookies) => next.with_cookies(&cookies),
             None => next,
         };
         if let Some(request) = self.slots.get_mut(slot) {
@@ -98,7 +98,7 @@ impl Loop<'_> {
     /// Sends the request of a slot, once its connection is open.
     pub(super) fn go(&mut self, slot: u32, now: i64) {
         let index = self.slots.connection(slot);
-        match self.connections[index as usize].stage() {
+        match self.pool.connections[index as usize].stage() {
             Stage::Open => self.launch(slot, now),
             Stage::Closed => self.open(index, now),
             Stage::Connecting(_) | Stage::Handshaking(_) => {}
@@ -108,20 +108,20 @@ impl Loop<'_> {
     /// A slot became free at `at`.
     pub(super) fn release(&mut self, slot: u32, outcome: Outcome, at: i64) {
         let index = self.slots.connection(slot);
-        let connection = &self.connections[index as usize];
+        let connection = &self.pool.connections[index as usize];
         let is_open = connection.stage() == Stage::Open && connection.is_reusable();
         let generation = connection.generation();
         match &mut self.demand {
             Demand::Open(_) => {
                 if is_open {
-                    self.idle.push_back((slot, generation));
+                    self.pool.idle.push_back((slot, generation));
                 }
             }
             Demand::Played(_) => self.played(slot, at),
             Demand::Closed(users) => {
                 // Within a session, steps say how long the user thinks; a session that has just
                 // failed is over.
-                let goes_on = self.slot_sessions.get(slot as usize).is_some_and(|session| *session != NO_SESSION);
+                let goes_on = self.sessions.as_ref().is_some_and(|sessions| sessions.of_slot(slot) != NO_SESSION);
                 let due = if goes_on { at } else { at + users.think_ns };
                 if is_open && due == at && due < users.until {
                     self.ask(slot, due);

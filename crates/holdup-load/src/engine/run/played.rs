@@ -8,7 +8,7 @@ use super::demand::Demand;
 use super::player::{PlayedSession, Player};
 use crate::engine::connection::Stage;
 use crate::engine::outcome::Outcome;
-use crate::engine::plan::Prepared;
+use crate::engine::prepared::Prepared;
 use crate::engine::slots::{ExecutionDetails, InFlight};
 use crate::schedule::played::{Action, DatabaseName, PlannedExecution, Play};
 
@@ -23,17 +23,17 @@ impl Loop<'_> {
     /// Takes the plays of a recorded mix that are due.
     pub(super) fn admit_played(&mut self, now: i64) {
         while let Some(Play { session, due_ns, action }) = self.player().and_then(|player| player.next_due(now)) {
-            let due = self.started + due_ns;
+            let due = self.pace.started + due_ns;
             match action {
                 Action::Open(entry) => {
                     if let Some(slot) = self.slot_for(session, &entry)
-                        && self.connections[slot as usize].stage() == Stage::Closed
+                        && self.pool.connections[slot as usize].stage() == Stage::Closed
                     {
                         self.open(slot, now);
                     }
                 }
                 Action::Execute(planned, entry) => {
-                    self.admitted += 1;
+                    self.counts.admitted += 1;
                     let slot = self.slot_for(session, &entry);
                     let is_free = slot.is_some_and(|slot| self.slots.get(slot).is_none());
                     let Some(player) = self.player() else { return };
@@ -43,7 +43,7 @@ impl Loop<'_> {
                     } else {
                         played.queue.push_back((due, planned));
                         player.waiting += 1;
-                        self.capped += u64::from(slot.is_none());
+                        self.counts.capped += u64::from(slot.is_none());
                     }
                 }
                 Action::Close => {
@@ -82,7 +82,7 @@ impl Loop<'_> {
         player.sessions.insert(session, played);
         let slot = player.assign_slot(session);
         match slot {
-            Some(slot) => self.connections[slot as usize].log_in_as(&login),
+            Some(slot) => self.pool.connections[slot as usize].log_in_as(&login),
             None => {
                 player.bound.unseated += 1;
                 player.without_slot.push_back(session);
@@ -153,7 +153,7 @@ impl Loop<'_> {
 
     /// A session leaves; its slot goes to the next session without one.
     fn leave(&mut self, slot: u32, at: i64) {
-        self.connections[slot as usize].say_goodbye();
+        self.pool.connections[slot as usize].say_goodbye();
         self.close(slot);
         let Some(player) = self.player() else { return };
         let session = player.owner(slot);
@@ -168,7 +168,7 @@ impl Loop<'_> {
                 if let Some(played) = player.sessions.get(&next) {
                     let login = Arc::clone(&played.login);
                     player.ended.push((slot, at));
-                    self.connections[slot as usize].log_in_as(&login);
+                    self.pool.connections[slot as usize].log_in_as(&login);
                 }
                 return;
             }
@@ -188,11 +188,11 @@ impl Loop<'_> {
         let bound = player.bound;
         for played in sessions.into_values() {
             for (due, planned) in played.queue {
-                let mut request = InFlight::new(planned.operation, planned.operation, 0, due, now);
-                self.books.enter(&mut request, Outcome::Unfinished, now, false);
+                let request = InFlight::new(planned.operation, planned.operation, 0, due, now);
+                self.books.enter(request, Outcome::Unfinished, now, false);
             }
             if let Some(slot) = played.slot {
-                self.connections[slot as usize].say_goodbye();
+                self.pool.connections[slot as usize].say_goodbye();
             }
         }
         *self.plan.bound.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(bound);

@@ -6,9 +6,10 @@ use holdup_protocol::http::WantedParts;
 
 use super::Loop;
 use crate::engine::LOOKED_AT_BYTES;
-use crate::engine::connection::{OutgoingRequest, ReadContext, ReadResult, Stage};
+use crate::engine::connection::{ReadResult, Stage};
+use crate::engine::driver::OutgoingRequest;
 use crate::engine::outcome::Outcome;
-use crate::engine::plan::{Form, Prepared};
+use crate::engine::prepared::Prepared;
 use crate::engine::sessions::NO_SESSION;
 use crate::engine::slots::NEVER;
 use crate::engine::trace::{Mark, TraceSource};
@@ -19,9 +20,9 @@ impl Loop<'_> {
     pub(super) fn launch(&mut self, slot: u32, now: i64) {
         let index = self.slots.connection(slot);
         let Some(request) = self.slots.get_mut(slot) else { return };
-        if self.is_http2 && self.connections[index as usize].room() == 0 {
+        if self.plan.is_http2() && self.pool.connections[index as usize].driver.room() == 0 {
             request.is_waiting = true;
-            return self.connections[index as usize].waiting.push_back(slot);
+            return self.pool.connections[index as usize].waiting.push_back(slot);
         }
         request.is_waiting = false;
         if request.sent == NEVER {
@@ -33,34 +34,34 @@ impl Loop<'_> {
             TraceSource::Given(id) => request.trace = id,
             // A redirected or resent request keeps its id.
             TraceSource::At(_) | TraceSource::InStatements if request.trace == 0 => {
-                request.trace = self.trace_ids.next()
+                request.trace = self.outgoing.trace_ids.next()
             }
             TraceSource::At(_) | TraceSource::InStatements => {}
         }
         request.sendings += 1;
         let mark = Mark::new(prepared.traced, request.trace, request.sendings);
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.pool.connections[index as usize];
         let wanted = match &self.sessions {
             Some(sessions) if request.session != NO_SESSION => {
                 let needs = sessions.request_spec(request.request).needs;
                 let body_bytes = if needs.body { LOOKED_AT_BYTES } else { 0 };
-                WantedParts { head: needs.head, body_bytes, ..self.wanted }
+                WantedParts { head: needs.head, body_bytes, ..self.outgoing.wanted }
             }
-            _ => self.wanted,
+            _ => self.outgoing.wanted,
         };
-        let going = OutgoingRequest { form: &prepared.form, mark: mark.as_ref(), is_head: prepared.is_head, wanted };
-        if let Err(outcome) = connection.start(slot, &going, &mut self.scratch) {
+        let going = OutgoingRequest { prepared, mark: mark.as_ref(), wanted };
+        if let Err(outcome) = connection.start(slot, &going, &mut self.outgoing.scratch) {
             return self.retire(index, outcome);
         }
-        if self.is_http2 && self.unflushed.last() != Some(&index) {
-            self.unflushed.push(index);
+        if self.plan.is_http2() && self.pool.unflushed.last() != Some(&index) {
+            self.pool.unflushed.push(index);
         }
     }
 
     /// Writes the collected output of HTTP/2 sessions.
     pub(super) fn flush(&mut self) {
-        while let Some(index) = self.unflushed.pop() {
-            if let Err(outcome) = self.connections[index as usize].flush_session() {
+        while let Some(index) = self.pool.unflushed.pop() {
+            if let Err(outcome) = self.pool.connections[index as usize].flush() {
                 self.retire(index, outcome);
             }
         }
@@ -68,17 +69,17 @@ impl Loop<'_> {
 
     pub(super) fn open(&mut self, index: u32, now: i64) {
         // It is at or near the end of the list: the connection closed last is opened first.
-        if let Some(at) = self.vacant.iter().rposition(|&c| c == index) {
-            self.vacant.remove(at);
+        if let Some(at) = self.pool.vacant.iter().rposition(|&c| c == index) {
+            self.pool.vacant.remove(at);
         }
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.pool.connections[index as usize];
         let token = u64::from(connection.generation()) << 32 | u64::from(index);
         let address = *self.plan.address.read().unwrap_or_else(PoisonError::into_inner);
         let result = address.ok_or(Outcome::NameUnresolved).and_then(|address| {
-            connection.connect(&address, &self.epoll, token, now).map_err(|e| Outcome::from_connect_error(&e))
+            connection.connect(&address, &self.pool.epoll, token, now).map_err(|e| Outcome::from_connect_error(&e))
         });
         match result {
-            Ok(()) => self.connecting += 1,
+            Ok(()) => self.pool.connecting += 1,
             Err(outcome) => {
                 self.vacate(index);
                 self.retire(index, outcome);
@@ -89,10 +90,10 @@ impl Loop<'_> {
     /// Serves `count` sockets that became ready, and those left over from the last time.
     pub(super) fn serve(&mut self, count: usize) {
         for i in 0..count {
-            self.on_ready(self.epoll.ready(i));
+            self.on_ready(self.pool.epoll.ready(i));
         }
-        if !self.more.is_empty() {
-            for index in std::mem::take(&mut self.more) {
+        if !self.pool.more.is_empty() {
+            for index in std::mem::take(&mut self.pool.more) {
                 // The end of the stream may follow the data: read up to it.
                 self.read(index, true);
             }
@@ -102,13 +103,13 @@ impl Loop<'_> {
 
     pub(super) fn on_ready(&mut self, event: Ready) {
         let index = event.token as u32;
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.pool.connections[index as usize];
         if connection.generation() != (event.token >> 32) as u32 {
             return;
         }
         let stage = connection.stage();
         if let Stage::Connecting(_) = stage {
-            match connection.connected(self.plan.tls.as_ref(), self.plan.scenario.http.streams, self.wanted) {
+            match connection.connected(self.intake.tls, self.plan.scenario.http.streams, self.outgoing.wanted) {
                 Ok(true) => self.opened(index, stage),
                 Ok(false) => {}
                 Err(outcome) => return self.retire(index, outcome),
@@ -121,28 +122,24 @@ impl Loop<'_> {
         }
         // An event about arrived bytes also says that there is room to write; that matters only if
         // something is left to write.
-        if event.writable && self.connections[index as usize].has_more_to_write() {
+        if event.writable && self.pool.connections[index as usize].has_output() {
             self.write_on(index);
         }
     }
 
     /// A socket that took less than all has room again.
     fn write_on(&mut self, index: u32) {
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.pool.connections[index as usize];
         let slot = self.slots.of_connection(index).start;
         let result = match (connection.stage(), self.slots.get(slot)) {
             (Stage::Closed | Stage::Connecting(_), _) => Ok(()),
             (Stage::Open, Some(request)) if request.sent != NEVER => {
                 let Some(prepared) = self.plan.request(request.instead.as_deref(), request.request) else { return };
-                match &prepared.form {
-                    Form::Http1(bytes, _) => {
-                        let mark = Mark::new(prepared.traced, request.trace, request.sendings);
-                        connection.write(bytes, mark.as_ref(), &mut self.scratch)
-                    }
-                    Form::Http2(_) | Form::Sql(..) | Form::Mongodb(_) => connection.flush_session(),
-                }
+                let mark = Mark::new(prepared.traced, request.trace, request.sendings);
+                let going = OutgoingRequest { prepared, mark: mark.as_ref(), wanted: self.outgoing.wanted };
+                connection.send(&going, &mut self.outgoing.scratch)
             }
-            _ => connection.flush_session().and_then(|()| connection.push_out()).map(|_| ()),
+            _ => connection.push_on(),
         };
         if let Err(outcome) = result {
             self.retire(index, outcome);
@@ -151,9 +148,9 @@ impl Loop<'_> {
 
     /// A connection can be used: the request that waited for it is sent, its other slots are free.
     fn opened(&mut self, index: u32, stage: Stage) {
-        self.connecting -= 1;
+        self.pool.connecting -= 1;
         let now = monotonic_ns();
-        let generation = self.connections[index as usize].generation();
+        let generation = self.pool.connections[index as usize].generation();
         for slot in self.slots.of_connection(index) {
             if let Some(request) = self.slots.get_mut(slot) {
                 if let Stage::Connecting(since) | Stage::Handshaking(since) = stage
@@ -165,61 +162,50 @@ impl Loop<'_> {
             } else if !self.demand.has_owners() {
                 // What became due meanwhile waited for the connection, not for this loop.
                 self.slots.free_from(slot, now);
-                self.idle.push_back((slot, generation));
+                self.pool.idle.push_back((slot, generation));
             }
         }
     }
 
     pub(super) fn read(&mut self, index: u32, to_end: bool) {
-        let stage = self.connections[index as usize].stage();
+        let stage = self.pool.connections[index as usize].stage();
         if matches!(stage, Stage::Closed | Stage::Connecting(_)) {
             return;
         }
-        let mut context = ReadContext {
-            buffer: &mut self.buffer,
-            slots: &mut self.slots,
-            ended: &mut self.ended,
-            set_cookies: self.wanted.set_cookie.then_some(&mut self.set_cookies),
-            max_response_bytes: self.plan.scenario.http.max_response_bytes,
-            clock: &self.clock,
-            tls: self.plan.tls.as_ref(),
-            memos: &mut self.memos,
-            refusals: &mut self.refusals,
-        };
-        let received = self.connections[index as usize].receive(&mut context, to_end);
-        let connection = &self.connections[index as usize];
+        let received = self.pool.connections[index as usize].receive(&mut self.slots, &mut self.intake, to_end);
+        let connection = &self.pool.connections[index as usize];
         if matches!(stage, Stage::Handshaking(_)) && connection.stage() == Stage::Open {
             self.opened(index, stage);
         }
-        if self.wanted.set_cookie {
+        if self.intake.keeps_cookies {
             self.keep_cookies(index);
         }
-        let is_reusable = self.connections[index as usize].is_reusable();
+        let is_reusable = self.pool.connections[index as usize].is_reusable();
         // Other streams may go on.
-        let closes = !self.is_http2 || !self.keeps_alive;
+        let closes = !self.plan.is_http2() || !self.plan.scenario.http.keep_alive;
         // Retire the connection before handling what ended on it: a follow-up may open the next
         // socket in its place.
         match received {
             ReadResult::Broken(outcome) => self.retire(index, outcome),
-            _ if closes && !is_reusable && !self.ended.is_empty() => {
-                if !self.keeps_alive {
-                    self.connections[index as usize].say_goodbye();
+            _ if closes && !is_reusable && !self.intake.ended.is_empty() => {
+                if !self.plan.scenario.http.keep_alive {
+                    self.pool.connections[index as usize].say_goodbye();
                 }
                 self.close(index);
             }
             _ => {}
         }
-        while let Some(ended) = self.ended.pop() {
+        while let Some(ended) = self.intake.ended.pop() {
             self.conclude(&ended);
         }
-        if self.is_http2 {
+        if self.plan.is_http2() {
             self.use_spare(index);
         }
         match received {
             ReadResult::All if !is_reusable && self.is_unused(index) => self.retire(index, Outcome::ConnectionClosed),
             // The protocol may have to answer: a settings or window frame.
-            ReadResult::All if self.is_http2 => self.unflushed.push(index),
-            ReadResult::Some => self.more.push(index),
+            ReadResult::All if self.plan.is_http2() => self.pool.unflushed.push(index),
+            ReadResult::Some => self.pool.more.push(index),
             ReadResult::All | ReadResult::Broken(_) => {}
         }
     }
@@ -227,7 +213,7 @@ impl Loop<'_> {
     /// Uses the server's room for streams: first for requests that wait for it, then for unused
     /// slots. If this connection will never have room again, the waiting requests get another.
     pub(super) fn use_spare(&mut self, index: u32) {
-        let connection = &self.connections[index as usize];
+        let connection = &self.pool.connections[index as usize];
         let is_asked_for = !connection.waiting.is_empty() || !connection.spare.is_empty();
         if connection.stage() != Stage::Open || !is_asked_for {
             return;
@@ -237,8 +223,8 @@ impl Loop<'_> {
             self.close(index);
             return self.open(index, now);
         }
-        for _ in 0..connection.room() {
-            let connection = &mut self.connections[index as usize];
+        for _ in 0..connection.driver.room() {
+            let connection = &mut self.pool.connections[index as usize];
             if let Some(slot) = connection.waiting.pop_front() {
                 if let Some(request) = self.slots.get_mut(slot).filter(|r| r.sent == NEVER) {
                     request.ready = now;
@@ -247,7 +233,7 @@ impl Loop<'_> {
             } else if let Some(slot) = connection.spare.pop() {
                 let generation = connection.generation();
                 self.slots.free_from(slot, now);
-                self.idle.push_back((slot, generation));
+                self.pool.idle.push_back((slot, generation));
             } else {
                 break;
             }
@@ -260,10 +246,10 @@ impl Loop<'_> {
 
     /// Closes a connection. Its requests keep their slots.
     pub(super) fn close(&mut self, index: u32) {
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.pool.connections[index as usize];
         match connection.stage() {
             Stage::Closed => return,
-            Stage::Connecting(_) | Stage::Handshaking(_) => self.connecting -= 1,
+            Stage::Connecting(_) | Stage::Handshaking(_) => self.pool.connecting -= 1,
             Stage::Open => {}
         }
         connection.close();
@@ -274,7 +260,7 @@ impl Loop<'_> {
     /// owners, only those do.
     fn vacate(&mut self, index: u32) {
         if !self.demand.has_owners() {
-            self.vacant.push(index);
+            self.pool.vacant.push(index);
         }
     }
 
@@ -285,7 +271,7 @@ impl Loop<'_> {
         self.close(index);
         let now = monotonic_ns();
         for slot in self.slots.of_connection(index) {
-            if again.contains(&slot) || self.ended.iter().any(|ended| ended.slot == slot) {
+            if again.contains(&slot) || self.intake.ended.iter().any(|ended| ended.slot == slot) {
                 continue;
             }
             if self.slots.get(slot).is_some() {
@@ -302,18 +288,18 @@ impl Loop<'_> {
         if !matches!(outcome, Outcome::ConnectionClosed | Outcome::ConnectionReset) {
             return Vec::new();
         }
-        let connection = &self.connections[index as usize];
+        let connection = &self.pool.connections[index as usize];
         let mut again = Vec::new();
         for slot in self.slots.of_connection(index) {
-            if self.ended.iter().any(|ended| ended.slot == slot) {
+            if self.intake.ended.iter().any(|ended| ended.slot == slot) {
                 continue;
             }
             let Some(request) = self.slots.get_mut(slot) else { continue };
             let Some(Prepared { method, .. }) = self.plan.request(request.instead.as_deref(), request.request) else {
                 continue;
             };
-            if connection.may_repeat(request, method) && (request.is_waiting || !request.is_resent) {
-                self.resent += u64::from(!request.is_waiting);
+            if connection.driver.may_repeat(request, method) && (request.is_waiting || !request.is_resent) {
+                self.counts.resent += u64::from(!request.is_waiting);
                 request.is_resent |= !request.is_waiting;
                 again.push(slot);
             }

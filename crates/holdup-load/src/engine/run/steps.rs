@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use crate::script::program::Form;
 use crate::script::session::Moment;
-use crate::script::{Response, StepFailure, fill};
+use crate::script::{Response, StepFailure};
 
 use super::Loop;
 use super::demand::Demand;
 use crate::engine::LOOKED_AT_BYTES;
 use crate::engine::outcome::Outcome;
-use crate::engine::plan::Plan;
 use crate::engine::sessions::{DueRequest, NO_SESSION, NextAction};
 use crate::engine::slots::{InFlight, KeptResponse};
 use crate::model::Load;
@@ -94,7 +93,9 @@ impl Loop<'_> {
     /// Index of an open model's phase at `at`.
     fn phase_at(&self, at: i64) -> u32 {
         match &self.plan.scenario.load {
-            Load::Open(schedule) => schedule.phase_at(Duration::from_nanos((at - self.started).max(0) as u64)) as u32,
+            Load::Open(schedule) => {
+                schedule.phase_at(Duration::from_nanos((at - self.pace.started).max(0) as u64)) as u32
+            }
             Load::Closed(_) => 0,
         }
     }
@@ -105,24 +106,24 @@ impl Loop<'_> {
         let now = self.moment(due);
         for _ in 0..MOST_EMPTY {
             let (Demand::Closed(users), Some(sessions)) = (&mut self.demand, &mut self.sessions) else { return };
-            let place = &mut self.slot_sessions[slot as usize];
+            let place = sessions.of_slot(slot);
             if !users.takes_part(slot, due) {
                 // A user who leaves between two requests does not come back as the same user.
-                sessions.end(*place);
-                *place = NO_SESSION;
-                return;
+                sessions.end(place);
+                return sessions.seat(slot, NO_SESSION);
             }
             let phase = users.phase_at(due);
-            if *place == NO_SESSION {
-                if !users.may_begin() {
-                    return;
-                }
-                *place = sessions.begin(first + self.plan.turns.index(phase, users.number()));
-            }
-            let id = *place;
+            let id = if place != NO_SESSION {
+                place
+            } else if users.may_begin() {
+                sessions.begin(first + self.plan.turns.index(phase, users.number()))
+            } else {
+                return;
+            };
+            sessions.seat(slot, id);
             match sessions.go_on(id, now) {
                 NextAction::Sends(request) => {
-                    self.admitted += 1;
+                    self.counts.admitted += 1;
                     match self.fill(id, request, due, phase) {
                         Some(request) => self.place(slot, request),
                         None => self.think_after_failure(slot, due),
@@ -131,15 +132,15 @@ impl Loop<'_> {
                 }
                 NextAction::Thinks(length) => return users.think(slot, due.saturating_add(length)),
                 NextAction::Ended => {
-                    *place = NO_SESSION;
+                    sessions.seat(slot, NO_SESSION);
                     if users.think_ns > 0 {
                         let until = due + users.think_ns;
                         return users.think(slot, until);
                     }
                 }
                 NextAction::Failed(failed, operation) => {
-                    *place = NO_SESSION;
-                    self.admitted += 1;
+                    sessions.seat(slot, NO_SESSION);
+                    self.counts.admitted += 1;
                     self.failed_alone(failed, operation, due, phase);
                     return self.think_after_failure(slot, due);
                 }
@@ -150,8 +151,8 @@ impl Loop<'_> {
 
     /// A user whose request failed waits, and also thinks if that was the end of a session.
     fn think_after_failure(&mut self, slot: u32, at: i64) {
+        let is_over = self.sessions.as_ref().is_none_or(|sessions| sessions.of_slot(slot) == NO_SESSION);
         if let Demand::Closed(users) = &mut self.demand {
-            let is_over = self.slot_sessions[slot as usize] == NO_SESSION;
             users.think(slot, at + RETRY_NS.max(if is_over { users.think_ns } else { 0 }));
         }
     }
@@ -174,9 +175,8 @@ impl Loop<'_> {
 
     /// Records a failure without a request as one that was never sent.
     fn failed_alone(&mut self, failed: StepFailure, operation: u32, at: i64, phase: u32) {
-        let mut request = InFlight::new(0, operation, phase, at, at);
         let outcome = self.outcome_of(failed);
-        self.books.enter(&mut request, outcome, at, false);
+        self.books.enter(InFlight::new(0, operation, phase, at, at), outcome, at, false);
     }
 
     /// Fills in a session's request; none if that failed, which is recorded.
@@ -197,21 +197,16 @@ impl Loop<'_> {
                 .session
                 .with_context(script, now, number, |context| match &spec.form {
                     Form::Http { .. } => filled.http(&spec.form, context),
-                    Form::Sql { .. } => {
-                        let statements = fill::statements(&spec.form, context)?;
-                        request.instead = Some(Box::new(plan.put_statements(spec, statements)));
-                        Ok(())
-                    }
-                    Form::Mongodb { .. } => {
-                        let commands = fill::commands(&spec.form, plan.database(), context)?;
-                        request.instead = Some(Box::new(plan.put_commands(spec, commands)));
+                    Form::Sql { .. } | Form::Mongodb { .. } => {
+                        let laid_out = plan.layout.database(spec, &mut |text, out| text.render(context, out))?;
+                        request.instead = Some(Box::new(laid_out));
                         Ok(())
                     }
                 })
                 .map(|()| true)
         });
         match done {
-            Ok(_) if self.is_sql => {
+            Ok(_) if self.plan.is_database() => {
                 if spec.needs.head || spec.needs.body || !spec.checks.is_empty() || !spec.captures.is_empty() {
                     request.kept = Some(Box::<KeptResponse>::default());
                 }
@@ -227,13 +222,13 @@ impl Loop<'_> {
                         filled.headers.push(("Cookie".to_owned(), cookies));
                     }
                     let body = filled.body.as_deref();
-                    let laid_out = plan.lay_out(spec, method, &filled.path, &filled.headers, body);
+                    let laid_out = plan.layout.session(spec, method, &filled.path, &filled.headers, body);
                     request.instead = Some(Box::new(laid_out));
                 } else if let Some(cookies) = cookies {
-                    request.instead = Some(Box::new(Plan::with_cookies(own, &cookies)));
+                    request.instead = Some(Box::new(own.with_cookies(&cookies)));
                 }
                 // Every check and capture may ask for the body's size.
-                if self.is_http2 && (!spec.checks.is_empty() || !spec.captures.is_empty()) {
+                if self.plan.is_http2() && (!spec.checks.is_empty() || !spec.captures.is_empty()) {
                     let most = if spec.needs.body { LOOKED_AT_BYTES as usize } else { 0 };
                     request.kept = Some(Box::new(KeptResponse::for_body(most)));
                 }
@@ -241,7 +236,7 @@ impl Loop<'_> {
             }
             Err(failed) => {
                 let outcome = self.outcome_of(failed);
-                self.books.enter(&mut request, outcome, due, false);
+                self.books.enter(request, outcome, due, false);
                 self.answered(id, index, false, due);
                 None
             }
@@ -259,18 +254,18 @@ impl Loop<'_> {
         if !is_whole || spec.checks.is_empty() && spec.captures.is_empty() {
             return outcome;
         }
-        let connection = &self.connections[self.slots.connection(slot) as usize];
+        let connection = &self.pool.connections[self.slots.connection(slot) as usize];
         let mut fields: Vec<(&[u8], &[u8])> = Vec::new();
         let mut columns: Vec<(&str, Option<&[u8]>)> = Vec::new();
         let (mut body, mut is_cut, mut body_bytes, mut rows): (&[u8], bool, u64, u64) = (&[], false, 0, 0);
         if let Some(kept) = &request.kept {
-            if self.is_sql {
+            if self.plan.is_database() {
                 columns.extend(kept.fields.iter().map(|(n, v)| (std::str::from_utf8(n).unwrap_or(""), v.as_deref())));
             } else {
                 fields.extend(kept.fields.iter().map(|(n, v)| (&**n, v.as_deref().unwrap_or_default())));
             }
             (body, is_cut, body_bytes, rows) = (&kept.body, kept.is_cut(), kept.bytes, kept.rows);
-        } else if let Some(parser) = connection.http1() {
+        } else if let Some(parser) = connection.driver.parser() {
             if spec.needs.head {
                 fields.extend(parser.fields());
             }
@@ -296,11 +291,7 @@ impl Loop<'_> {
         let Some(sessions) = &mut self.sessions else { return };
         let Some((active, script, _)) = sessions.parts(id) else { return };
         if !active.session.ended(script, &script.requests[request as usize], is_well) {
-            sessions.end(id);
-            if let Some(place) = self.slot_sessions.iter_mut().find(|place| **place == id) {
-                *place = NO_SESSION;
-            }
-            return;
+            return sessions.leave(id);
         }
         if !self.demand.is_closed() {
             self.proceed(id, at, self.phase_at(at));
@@ -314,13 +305,13 @@ impl Loop<'_> {
         match sessions.go_on(id, now) {
             NextAction::Sends(_) if self.plan.scenario.rate_of == RateOf::Requests => sessions.mark_ready(id),
             NextAction::Sends(_) => {
-                self.admitted += 1;
+                self.counts.admitted += 1;
                 sessions.due.push_back(DueRequest { at, id, phase });
             }
             NextAction::Thinks(length) => sessions.think(id, at.saturating_add(length)),
             NextAction::Ended => {}
             NextAction::Failed(failed, operation) => {
-                self.admitted += 1;
+                self.counts.admitted += 1;
                 self.failed_alone(failed, operation, at, phase);
             }
         }

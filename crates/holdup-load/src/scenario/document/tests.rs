@@ -1,7 +1,8 @@
 //! Commands as a scenario writes them: types, names and mistakes. What a server makes of them is tested elsewhere.
 
 use super::super::Scenario;
-use crate::script::fill::constant_commands;
+use crate::script::program::Form;
+use crate::script::{document, fill};
 use holdup_mongodb::Document;
 use holdup_protocol::database::mongodb::Command;
 
@@ -15,8 +16,10 @@ fn scenario(operation: &str) -> Result<Scenario, String> {
 /// The command of a scenario without templates.
 fn read(command: &str) -> Command {
     let scenario = scenario(&format!("command: {command}")).unwrap();
-    let form = &scenario.sessions.unwrap().script.requests[0].form;
-    constant_commands(form, "shop").remove(0)
+    let Form::Mongodb { commands, .. } = &scenario.sessions.unwrap().script.requests[0].form else {
+        panic!("commands")
+    };
+    fill::commands(commands, "shop", &mut document::constant).unwrap().remove(0)
 }
 
 /// The same, as the server's side reads it.

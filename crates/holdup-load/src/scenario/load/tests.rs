@@ -4,7 +4,7 @@ use super::*;
 
 fn read(load: &str) -> Result<Section, YamlError> {
     let node = Node::parse(load, "s.yaml").unwrap();
-    let keys: Vec<&str> = KEYS.into_iter().chain(["connections"]).collect();
+    let keys: Vec<&str> = PROFILES.into_iter().chain(KEYS).chain(["connections"]).collect();
     let kinds = Kinds::of(&[("search", 3), ("order", 1), ("report", 1)]);
     parse(&node, &keys, "s.yaml", Some(&kinds))
 }
@@ -168,7 +168,8 @@ fn a_log_lies_beside_the_scenario() {
     let file = dir.path().join("s.yaml").display().to_string();
     let kinds = Kinds::default();
     let read = |load: &str, has_operations: bool| {
-        parse(&Node::parse(load, &file).unwrap(), &KEYS, &file, has_operations.then_some(&kinds)).unwrap()
+        let node = Node::parse(load, &file).unwrap();
+        parse(&node, &["replay", "duration"], &file, has_operations.then_some(&kinds)).unwrap()
     };
     let counted = |section: &Section| match &section.load {
         Load::Open(schedule) => (schedule.total(), schedule.length().as_millis(), section.operations.len()),

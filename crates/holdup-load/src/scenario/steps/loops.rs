@@ -33,7 +33,7 @@ impl Reader<'_> {
 
     /// The steps again if one of them fails.
     pub(super) fn retry(&mut self, node: &Node, map: &Map<'_>, flow: &mut Flow) -> Result<(), YamlError> {
-        let most = u64::from(node.integer("times", 1..=1_000)?);
+        let most = node.integer("times", 1..=1_000)?;
         let counter = counter(flow);
         flow.ops.push(Op::Reset(counter));
         let start = flow.ops.len();

@@ -11,9 +11,9 @@ use crate::script::{Needs, Response, StepFailure, pattern};
 
 /// What a capture takes its value from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub(super) enum Source {
     /// `json POINTER`: a place in the body, which has to be JSON.
-    Json(Place),
+    Json(Pointer),
     /// `regex PATTERN`: the text of the pattern's group 1 in the body, or the whole match if the
     /// pattern has no groups or that one takes no part in the match.
     Regex(Regex),
@@ -31,10 +31,6 @@ pub enum Source {
     /// `rows`: the number of rows in a statement's result.
     Rows,
 }
-
-/// A place in a JSON text: RFC 6901, with `*` as a part that stands for every element.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place(pub(super) Pointer);
 
 /// An occurrence in the response.
 #[derive(Clone, Copy)]
@@ -61,7 +57,7 @@ impl Source {
     /// # Errors
     ///
     /// If the source is unknown, or its argument is missing or malformed.
-    pub fn parse(source: &str) -> Result<Self, String> {
+    pub(super) fn parse(source: &str) -> Result<Self, String> {
         let source = source.trim_start();
         let (kind, what) = source.split_once(char::is_whitespace).unwrap_or((source, ""));
         let what = what.trim_start();
@@ -72,7 +68,7 @@ impl Source {
         match kind {
             // The empty pointer is the whole body.
             "json" => match Pointer::parse(what.trim_end()) {
-                Ok(pointer) => Ok(Self::Json(Place(pointer))),
+                Ok(pointer) => Ok(Self::Json(pointer)),
                 Err(error) => Err(format!("the JSON pointer {error}")),
             },
             "regex" if what.is_empty() => Err("'regex' needs a pattern, as in 'regex token=([0-9a-f]+)'".to_owned()),
@@ -109,8 +105,8 @@ impl Source {
     ) -> Result<(), StepFailure> {
         // Whether `visit` broke makes no difference: there is nothing after this.
         let _ = match self {
-            Self::Json(place) => {
-                return each(response, &place.0, &mut |raw| match raw {
+            Self::Json(pointer) => {
+                return each(response, pointer, &mut |raw| match raw {
                     "null" => ControlFlow::Continue(()),
                     _ => visit(Occurrence::Json(raw)),
                 });

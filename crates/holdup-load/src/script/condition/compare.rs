@@ -38,6 +38,9 @@ pub(super) enum Subject {
     Text(Node),
 }
 
+/// Whether an order of both sides is the wanted one.
+pub(super) type Relation = fn(Ordering) -> bool;
+
 /// The test to pass.
 #[derive(Clone)]
 pub(super) enum Test {
@@ -50,16 +53,6 @@ pub(super) enum Test {
     OneOf(Box<[Operand]>),
     /// One of the items of a list variable.
     InList(Node),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Relation {
-    Equal,
-    Unequal,
-    Less,
-    AtMost,
-    Greater,
-    AtLeast,
 }
 
 /// The right side, precomputed as far as it is known.
@@ -214,7 +207,7 @@ impl Test {
     fn passes(&self, side: &Side<'_>, ctx: &mut Context<'_>, work: &mut Work) -> Result<bool, StepFailure> {
         Ok(match self {
             Self::Exists => true,
-            Self::Is(relation, operand) => relation.holds(operand.compare(side, ctx, work)?),
+            Self::Is(holds, operand) => holds(operand.compare(side, ctx, work)?),
             Self::Contains(operand) => operand.is_within(side, ctx, work)?,
             Self::Matches(regex) => side.with_bytes(|bytes| regex.is_match(bytes)),
             Self::Between(low, high) => side.as_number().is_some_and(|number| *low <= number && number <= *high),
@@ -231,19 +224,6 @@ impl Test {
                 NodeValue::Text(text) => compare(side, text.as_bytes(), None).is_eq(),
             },
         })
-    }
-}
-
-impl Relation {
-    fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Self::Equal => ordering.is_eq(),
-            Self::Unequal => ordering.is_ne(),
-            Self::Less => ordering.is_lt(),
-            Self::AtMost => ordering.is_le(),
-            Self::Greater => ordering.is_gt(),
-            Self::AtLeast => ordering.is_ge(),
-        }
     }
 }
 

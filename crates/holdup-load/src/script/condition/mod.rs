@@ -13,7 +13,7 @@ use std::fmt;
 use rule::Rule;
 
 use crate::script::template::node::Work;
-use crate::script::{Context, Names, Needs, Response, Slot, StepFailure, TemplateError};
+use crate::script::{Context, Names, Needs, Response, StepFailure, TemplateError};
 
 /// What a condition may refer to, beside variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,6 @@ pub struct Condition {
     text: Box<str>,
     rule: Rule,
     feeders: Box<[u32]>,
-    variables: Box<[Slot]>,
 }
 
 impl Condition {
@@ -57,8 +56,8 @@ impl Condition {
     pub fn parse(text: &str, names: &Names, subjects: Subjects) -> Result<Self, TemplateError> {
         let mut parser = parse::Parser::new(text, names, subjects);
         let rule = parser.whole()?;
-        let (feeders, variables) = parser.used();
-        Ok(Self { text: text.into(), rule, feeders, variables })
+        let feeders = parser.used();
+        Ok(Self { text: text.into(), rule, feeders })
     }
 
     /// Whether it holds. A comparison with something the response lacks is false.
@@ -90,22 +89,10 @@ impl Condition {
     pub fn feeders(&self) -> &[u32] {
         &self.feeders
     }
-
-    /// Variables it uses, in order.
-    pub fn variables(&self) -> &[Slot] {
-        &self.variables
-    }
 }
 
 impl fmt::Debug for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Condition").field(&self.text).finish()
-    }
-}
-
-/// As it was written.
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }

@@ -1,6 +1,8 @@
 //! Parses text into rules. `or` binds less tightly than `and`, `and` less than `not`, and `not`
 //! less than a comparison.
 
+use std::cmp::Ordering;
+
 use regex::bytes::Regex;
 
 use super::Subjects;
@@ -11,7 +13,7 @@ use crate::script::number::Number;
 use crate::script::template::cursor::Cursor;
 use crate::script::template::parse::{Inside, Scope};
 use crate::script::template::tree::Node;
-use crate::script::{Capture, Names, Pick, Slot, TemplateError, pattern};
+use crate::script::{Capture, Names, Pick, TemplateError, pattern};
 use holdup_recording::nearest::nearest;
 
 /// How deep parentheses and `not` may be nested.
@@ -21,12 +23,12 @@ const HTTP: [&str; 6] = ["status", "body", "size", "json", "header", "cookie"];
 const SQL: [&str; 2] = ["rows", "column"];
 const TESTS: [&str; 4] = ["exists", "contains", "matches", "in"];
 const RELATIONS: [(&str, Relation); 6] = [
-    ("==", Relation::Equal),
-    ("!=", Relation::Unequal),
-    ("<=", Relation::AtMost),
-    (">=", Relation::AtLeast),
-    ("<", Relation::Less),
-    (">", Relation::Greater),
+    ("==", Ordering::is_eq),
+    ("!=", Ordering::is_ne),
+    ("<=", Ordering::is_le),
+    (">=", Ordering::is_ge),
+    ("<", Ordering::is_lt),
+    (">", Ordering::is_gt),
 ];
 const WANTED: &str = "one of == != < <= > >= contains matches in exists";
 
@@ -44,8 +46,8 @@ impl<'t> Parser<'t> {
         Self { cursor: Cursor::new(text), scope: Scope::new(names), subjects, nesting: 0 }
     }
 
-    /// Feeders and variables that were used.
-    pub(super) fn used(&mut self) -> (Box<[u32]>, Box<[Slot]>) {
+    /// Feeders that were used.
+    pub(super) fn used(&mut self) -> Box<[u32]> {
         self.scope.used()
     }
 

@@ -2,17 +2,14 @@
 //! costs its bytes plus 4; a boxed text for each would cost 16 and an allocation. For 3 million
 //! small cells that makes 12 MB instead of some 130 MB.
 
-use std::fmt;
-use std::ops::Index;
-
 use super::Fault;
 
 /// Rows with the same number of cells.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Table {
-    text: String,
+    pub(super) text: String,
     /// Where each cell ends in `text`; it begins where the one before ends.
-    ends: Vec<u32>,
+    pub(super) ends: Vec<u32>,
 }
 
 impl Table {
@@ -47,23 +44,9 @@ impl Table {
         let start = if first == 0 { 0 } else { self.ends[first - 1] };
         Some(Row { text: &self.text, start, ends })
     }
-
-    /// Bytes that it takes.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.text.capacity() + self.ends.capacity() * size_of::<u32>()
-    }
 }
 
 /// A row of a [`Feeder`](super::Feeder): its cells by the index of their column.
-///
-/// ```
-/// use holdup_load::script::Feeder;
-///
-/// let users = Feeder::list(&[vec![("name", "Ann"), ("city", "Bern")]], "a list")?;
-/// let row = users.row(0);
-/// assert_eq!((&row[0], row.get(1), row.get(2)), ("Ann", Some("Bern"), None));
-/// # Ok::<(), holdup_load::script::FeederError>(())
-/// ```
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     text: &'a str,
@@ -79,39 +62,9 @@ impl<'a> Row<'a> {
         self.text.get(start as usize..end as usize)
     }
 
-    /// Number of cells.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether it has no cell, like a row beyond a feeder's last.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
     /// Its cells in the order of the columns.
     pub fn iter(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let row = *self;
-        (0..row.len()).filter_map(move |column| row.get(column))
-    }
-
-    /// The row returned for an index that does not exist.
-    pub(super) fn none() -> Self {
-        Self { text: "", start: 0, ends: &[] }
-    }
-}
-
-impl Index<usize> for Row<'_> {
-    type Output = str;
-
-    /// The cell of that column; an empty one if the column does not exist.
-    fn index(&self, column: usize) -> &str {
-        self.get(column).unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for Row<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
+        (0..row.ends.len()).filter_map(move |column| row.get(column))
     }
 }

@@ -24,7 +24,7 @@ use node::{NodeValue, Work};
 use parse::Scope;
 use tree::Node;
 
-use crate::script::{Context, Names, Slot, StepFailure, Value};
+use crate::script::{Context, Names, StepFailure, Value};
 
 /// A mistake in a template or a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +59,6 @@ pub struct Template {
     node: Node,
     secret: bool,
     feeders: Box<[u32]>,
-    variables: Box<[Slot]>,
 }
 
 impl Template {
@@ -71,8 +70,8 @@ impl Template {
     pub fn parse(text: &str, names: &Names) -> Result<Self, TemplateError> {
         let mut scope = Scope::new(names);
         let node = Node::joined(scope.all_of(text)?);
-        let (feeders, variables) = scope.used();
-        Ok(Self { text: text.into(), node, secret: scope.secret, feeders, variables })
+        let feeders = scope.used();
+        Ok(Self { text: text.into(), node, secret: scope.secret, feeders })
     }
 
     /// Its text, if that is always the same. It may contain a secret.
@@ -89,11 +88,6 @@ impl Template {
     /// expands later.
     pub fn feeders(&self) -> &[u32] {
         &self.feeders
-    }
-
-    /// Variables it uses, in order, without those in texts that `template()` expands later.
-    pub fn variables(&self) -> &[Slot] {
-        &self.variables
     }
 
     /// Appends the filled-in text to `out`.

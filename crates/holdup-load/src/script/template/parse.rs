@@ -8,7 +8,7 @@ use super::cursor::Cursor;
 use super::function::FUNCTIONS;
 use super::late::LateNames;
 use super::tree::Node;
-use crate::script::{Names, Slot};
+use crate::script::Names;
 use holdup_recording::nearest::nearest;
 
 /// How deep functions and vars may be nested.
@@ -35,7 +35,6 @@ pub(crate) struct Scope<'n> {
     room: usize,
     pub(crate) secret: bool,
     feeders: Vec<u32>,
-    variables: Vec<Slot>,
 }
 
 impl<'n> Scope<'n> {
@@ -50,7 +49,6 @@ impl<'n> Scope<'n> {
             room: MAX_INLINED_BYTES,
             secret: false,
             feeders: Vec::new(),
-            variables: Vec::new(),
         }
     }
 
@@ -58,13 +56,11 @@ impl<'n> Scope<'n> {
         self.names
     }
 
-    /// Feeders and variables that were used, each once, in order.
-    pub(crate) fn used(&mut self) -> (Box<[u32]>, Box<[Slot]>) {
+    /// Feeders that were used, each once, in order.
+    pub(crate) fn used(&mut self) -> Box<[u32]> {
         self.feeders.sort_unstable();
         self.feeders.dedup();
-        self.variables.sort_unstable();
-        self.variables.dedup();
-        (self.feeders.as_slice().into(), self.variables.as_slice().into())
+        self.feeders.as_slice().into()
     }
 
     /// An error at a place of the text that is being parsed.
@@ -148,7 +144,6 @@ impl<'n> Scope<'n> {
         let text = names.texts().iter().position(|(known, _)| known == name);
         let text = text.map(|index| self.inlined(index, at)).transpose()?;
         if let Some(slot) = names.slot(name) {
-            self.variables.push(slot);
             return Ok(Node::Variable { slot: slot.0, first: text.map(Box::new) });
         }
         if let Some(text) = text {

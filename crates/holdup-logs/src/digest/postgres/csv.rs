@@ -124,7 +124,7 @@ pub fn last_boundary(data: &[u8]) -> Option<usize> {
 
 /// The first start of a record behind the beginning.
 pub fn first_boundary(data: &[u8]) -> Option<usize> {
-    boundary::first(data, begins_record)
+    boundary::next(data, 0, begins_record)
 }
 
 /// Whether a log that begins with these bytes is a csvlog.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use holdup_sql::Dialect;
 
-use crate::digest::attribute::QUERY_TIME;
+use crate::digest::attribute::{QUERY_TIME, seconds};
 use crate::digest::event::{Event, Kind, Position};
 use crate::digest::loose::{LooseEnd, Waiting};
 use crate::digest::plan;
@@ -52,33 +52,15 @@ fn parameters(detail: &[u8]) -> &[u8] {
     named.unwrap_or_default()
 }
 
-/// Milliseconds such as `12.345` as microseconds, and the text behind ` ms`.
-fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
-    let (mut micros, mut at, mut scale) = (0_u64, 0, 0_u64);
-    while let Some(byte) = text.get(at) {
-        let digit = byte.wrapping_sub(b'0');
-        match (digit, scale) {
-            (0..=9, 0) => micros = micros.checked_mul(10)?.checked_add(u64::from(digit) * 1_000)?,
-            (0..=9, _) => {
-                micros = micros.checked_add(u64::from(digit) * scale)?;
-                scale /= 10;
-                if scale == 0 {
-                    // The server logs nothing finer.
-                    at += 1 + text.iter().skip(at + 1).take_while(|byte| byte.is_ascii_digit()).count();
-                    break;
-                }
-            }
-            _ if *byte == b'.' && scale == 0 => scale = 100,
-            _ => break,
-        }
-        at += 1;
+/// Milliseconds such as `12.345 ms` (in PostgreSQL 7 seconds, `0.01 sec`) as microseconds, and the text behind.
+pub(super) fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
+    let (number, behind) = text.split_at(digits);
+    let value = seconds(number)?;
+    match behind.strip_prefix(b" sec") {
+        Some(behind) => Some((value, behind)),
+        None => Some((value / 1_000, behind.strip_prefix(b" ms")?)),
     }
-    let behind = text.get(at..).filter(|_| at > 0)?;
-    if behind.starts_with(b" sec") {
-        // The format of PostgreSQL 7.
-        return Some((crate::digest::attribute::seconds(text.get(..at)?)?, behind.get(4..)?));
-    }
-    Some((micros, behind.strip_prefix(b" ms")?))
 }
 
 /// The statement behind `execute name: `. The name may contain a colon without being quoted.

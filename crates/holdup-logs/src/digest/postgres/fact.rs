@@ -2,6 +2,7 @@
 //! for locks, vacuums. It keeps names of accounts, databases, hosts and tables, which are not
 //! values of statements.
 
+use super::entry::duration;
 use crate::digest::attribute::number;
 use crate::digest::tally::Tally;
 
@@ -152,16 +153,9 @@ fn checkpoint(message: &[u8], tally: &mut Tally) {
 fn lock(message: &[u8], mark: &[u8], name: &'static str, tally: &mut Tally) -> Option<u64> {
     let rest = rest(message, mark)?;
     let words: Vec<&[u8]> = rest.split(|byte| *byte == b' ').take(3).collect();
-    let milliseconds = self::rest(rest, b" after ")?;
-    let waited = seconds_of_milliseconds(milliseconds);
+    let waited = duration(self::rest(rest, b" after ")?).map(|(us, _)| us);
     tally.server.named(name, &words.join(&b' '), waited.unwrap_or(0));
     waited
-}
-
-/// `1000.123 ms` as microseconds.
-fn seconds_of_milliseconds(text: &[u8]) -> Option<u64> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
-    crate::digest::attribute::seconds(text.get(..digits)?).map(|value| value / 1_000)
 }
 
 fn vacuum(message: &[u8], tally: &mut Tally) {

@@ -9,6 +9,8 @@ use super::prefix::{Fields, Prefix, time};
 use super::{severity, severity_word};
 use crate::digest::attribute::number;
 use crate::digest::block::Block;
+use crate::digest::boundary;
+use crate::digest::event::Position;
 use crate::digest::problem::Problem;
 use crate::digest::tally::Tally;
 
@@ -173,13 +175,12 @@ fn hex(digits: &[u8]) -> Option<u32> {
 
 /// Start of the last line of a block, if it is not the first.
 pub fn last_boundary(data: &[u8]) -> Option<usize> {
-    let end = memchr::memrchr(b'\n', data)?;
-    memchr::memrchr(b'\n', data.get(..end)?).map(|at| at + 1)
+    boundary::last(data, |_, _| true)
 }
 
 /// The first start of a line behind the beginning.
 pub fn first_boundary(data: &[u8]) -> Option<usize> {
-    memchr(b'\n', data).map(|at| at + 1)
+    boundary::next(data, 0, |_, _| true)
 }
 
 /// Whether a log that begins with these bytes has this format.
@@ -203,47 +204,27 @@ pub struct Json {
 impl Json {
     /// A reader of the log that begins with `head`.
     pub fn new(head: &[u8], prefix: Option<&Prefix>) -> Self {
-        let made_out = || {
-            let mut room = Vec::new();
-            let lines = head.split(|byte| *byte == b'\n').take(200).filter_map(|line| {
-                let mut found = LineFields::default();
-                found.object(line, 1, 0)?;
-                let text = plain(found.payload, &mut room).to_vec();
-                let (begin, _) = severity(&text)?;
-                Some(text.get(..begin)?.to_vec())
-            });
-            let prefixes: Vec<Vec<u8>> = lines.collect();
-            let slices: Vec<&[u8]> = prefixes.iter().map(Vec::as_slice).collect();
-            Prefix::from_lines(&slices)
-        };
-        Self {
-            prefix: prefix.cloned().unwrap_or_else(made_out),
-            entries: Entries::default(),
-            rooms: Default::default(),
-        }
+        let lines = head.split(|byte| *byte == b'\n').take(200).filter_map(|line| {
+            let mut found = LineFields::default();
+            found.object(line, 1, 0)?;
+            Some(plain(found.payload, &mut Vec::new()).to_vec())
+        });
+        Self { prefix: Prefix::known_or_of(prefix, lines), entries: Entries::default(), rooms: Default::default() }
     }
 
     /// Reads a block of whole lines.
     pub fn read(&mut self, block: &Block, tally: &mut Tally) {
-        let data = block.data.as_slice();
-        let mut at = 0;
-        while at < data.len() {
-            let rest = data.get(at..).unwrap_or_default();
-            let length = memchr(b'\n', rest).unwrap_or(rest.len());
-            let line = rest.get(..length).unwrap_or_default();
-            let is_last = at + length >= data.len();
-            self.line(block, at, line, block.cut && is_last, tally);
-            at += length + 1;
+        for (at, line, cut) in block.lines() {
+            self.line(block.position(at), line, cut, tally);
         }
         self.entries.end(tally);
     }
 
-    fn line(&mut self, block: &Block, at: usize, line: &[u8], cut: bool, tally: &mut Tally) {
+    fn line(&mut self, position: Position, line: &[u8], cut: bool, tally: &mut Tally) {
         let line = line.trim_ascii();
         if line.is_empty() || line == b"[" || line == b"]" {
             return;
         }
-        let position = block.position(at);
         let mut found = LineFields::default();
         let is_whole = line.first() == Some(&b'{') && found.object(line, 1, 0).is_some();
         if !is_whole && (!cut || found.message.raw.is_empty()) {

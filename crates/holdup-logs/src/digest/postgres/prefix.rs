@@ -2,6 +2,7 @@
 //! setting, or the prefix is worked out from lines: times, numbers in brackets, `name=value`,
 //! `user@database` and addresses are recognised by their form, and the rest is punctuation.
 
+use super::severity;
 use crate::digest::attribute::number;
 use crate::digest::time::{date_time, epoch};
 
@@ -115,8 +116,18 @@ impl Prefix {
         }
     }
 
+    /// The known form, or the one that most of `lines` have before their severity.
+    pub fn known_or_of<T: AsRef<[u8]>>(known: Option<&Self>, lines: impl Iterator<Item = T>) -> Self {
+        if let Some(known) = known {
+            return known.clone();
+        }
+        let lines: Vec<T> = lines.collect();
+        let prefixes = lines.iter().filter_map(|line| line.as_ref().get(..severity(line.as_ref())?.0));
+        Self::from_lines(&prefixes.collect::<Vec<_>>())
+    }
+
     /// The form that most of these prefixes have.
-    pub fn from_lines(lines: &[&[u8]]) -> Self {
+    fn from_lines(lines: &[&[u8]]) -> Self {
         let mut best = (0, Self::default());
         for line in lines {
             let candidate = Self::from_line(line);

@@ -38,7 +38,7 @@ pub fn last_boundary(data: &[u8]) -> Option<usize> {
 
 /// The first start of an entry behind the beginning.
 pub fn first_boundary(data: &[u8]) -> Option<usize> {
-    boundary::first(data, may_be_cut)
+    boundary::next(data, 0, may_be_cut)
 }
 
 /// Number of the first lines that begin an entry, to recognise the log.
@@ -58,12 +58,8 @@ impl Stderr {
     /// A reader of the log that begins with `head`, from which the prefix is worked out unless it
     /// is known.
     pub fn new(head: &[u8], prefix: Option<&Prefix>) -> Self {
-        let made_out = || {
-            let lines = head.split(|byte| *byte == b'\n').take(LOOKED_AT);
-            let prefixes: Vec<&[u8]> = lines.filter_map(|line| line.get(..severity(line)?.0)).collect();
-            Prefix::from_lines(&prefixes)
-        };
-        Self { prefix: prefix.cloned().unwrap_or_else(made_out), entries: Entries::default() }
+        let lines = head.split(|byte| *byte == b'\n').take(LOOKED_AT);
+        Self { prefix: Prefix::known_or_of(prefix, lines), entries: Entries::default() }
     }
 
     /// Reads a block, which begins at the start of an entry or of the file.

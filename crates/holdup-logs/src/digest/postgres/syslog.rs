@@ -111,27 +111,17 @@ pub struct Syslog {
 impl Syslog {
     /// A reader of the log that begins with `head`.
     pub fn new(head: &[u8], prefix: Option<&Prefix>) -> Self {
-        let made_out = || {
-            let texts = head.split(|byte| *byte == b'\n').take(LOOKED_AT).filter_map(|text| Some(line(text)?.text));
-            let prefixes: Vec<&[u8]> = texts.filter_map(|text| text.get(..severity(text)?.0)).collect();
-            Prefix::from_lines(&prefixes)
-        };
-        let prefix = prefix.cloned().unwrap_or_else(made_out);
-        Self { prefix, entries: Entries::default(), open: HashMap::new() }
+        let texts = head.split(|byte| *byte == b'\n').take(LOOKED_AT).filter_map(|text| Some(line(text)?.text));
+        Self { prefix: Prefix::known_or_of(prefix, texts), entries: Entries::default(), open: HashMap::new() }
     }
 
     /// Reads a block of whole lines.
     pub fn read(&mut self, block: &Block, tally: &mut Tally) {
-        let data = block.data.as_slice();
-        let mut at = 0;
-        while at < data.len() {
-            let rest = data.get(at..).unwrap_or_default();
-            let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            if let Some(found) = line(rest.get(..length).unwrap_or_default()) {
+        // Lines of other programs in the same file are not an error.
+        for (at, text, _) in block.lines() {
+            if let Some(found) = line(text) {
                 self.line(&found, block.position(at), tally);
             }
-            // Lines of other programs in the same file are not an error.
-            at += length + 1;
         }
     }
 

@@ -296,8 +296,14 @@ mod tests {
         let recording = Recording::open(dir.path()).unwrap();
         let undecided = diagnose(&recording, None);
         let of = |rivals: &[Rival]| answer(&undecided, rivals, Path::new("first"));
-        assert_eq!(of(&[rival("a", "cleared"), rival("b", "found")]), "It is b.");
-        assert_eq!(of(&[rival("a", "cleared"), rival("b", "not_judged")]), "It is not a.");
-        assert_eq!(of(&[rival("a", "not_judged")]), "It does not tell them apart.");
+        assert_eq!(
+            of(&[rival(Cause::DiskFull, "cleared"), rival(Cause::DiskSaturated, "found")]),
+            "It is disk_saturated."
+        );
+        assert_eq!(
+            of(&[rival(Cause::DiskFull, "cleared"), rival(Cause::DiskSaturated, "not_judged")]),
+            "It is not disk_full."
+        );
+        assert_eq!(of(&[rival(Cause::DiskFull, "not_judged")]), "It does not tell them apart.");
     }
 }

@@ -5,8 +5,8 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use holdup_import::access::lines::{Line, Lines};
-use holdup_import::access::{AccessLog, Account, Family, Format, SAMPLE_LINES};
+use holdup_access::lines::{Line, Lines};
+use holdup_access::{AccessLog, Account, Family, Format, SAMPLE_LINES};
 use holdup_recording::rows::Sample;
 use holdup_recording::words::ms;
 use holdup_recording::{Batch, Coverage, clock};

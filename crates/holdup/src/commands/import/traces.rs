@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
 
-use holdup_import::access::{Family, Pairs, Timeline, pattern};
+use holdup_access::{Family, Pairs, Timeline, pattern};
 use holdup_import::traces::{Columns, TraceKind, read};
 use holdup_otlp::{Bounds, Encoding, Intake, Signal};
 use holdup_recording::rows::Span;

@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn the_culprit_or_its_stand_in_is_right_and_another_is_wrong() {
         let d = verdict();
-        assert_eq!(d.culprit.as_deref(), Some("thread_pool_queue"));
+        assert_eq!(d.culprit, Some(Cause::ThreadPoolQueue));
         assert_eq!(unexpected(&expected(Some("thread_pool_queue"), &[]), &d), None);
         assert_eq!(unexpected(&expected(Some("cpu_saturated"), &["thread_pool_queue"]), &d), None);
         let said = unexpected(&expected(Some("cpu_saturated"), &[]), &d).unwrap();
@@ -116,7 +116,7 @@ mod tests {
         let mut d = verdict();
         (d.verdict, d.culprit) = (Answer::Undecided, None);
         let split = |command: Option<&str>| SplitReport {
-            rivals: vec!["cpu_saturated".to_owned(), "thread_pool_queue".to_owned(), "lock_contention".to_owned()],
+            rivals: vec![Cause::CpuSaturated, Cause::ThreadPoolQueue, Cause::LockContention],
             measure: "which".to_owned(),
             command: command.map(str::to_owned),
             watch: None,

@@ -3,16 +3,12 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::super::super::clock;
-use super::super::super::context::Context;
-use super::super::super::paste::Line;
-use super::super::{Kind, text};
+use super::super::{Columns, Context, Kind, Line, Row, clock, spaced, text};
 use super::events::in_braces;
 use super::happened::{self, Happened};
-use super::table::{Row, Table};
 use super::{age_ns, bytes, millicores, probe, repeated, shown, source};
 
-pub(in super::super) const KIND: Kind = Kind { name: "kubectl describe pod", recognises, read };
+pub(in super::super) const KIND: Kind = Kind::lines("kubectl describe pod", recognises, read);
 
 /// Lines in which a description shows that it is one of a pod.
 const HEAD_LINES: usize = 80;
@@ -190,9 +186,9 @@ impl Container {
 
 /// Reads the table of events whose header is line `from`; returns the line behind it.
 fn events(lines: &[Line], from: usize, source: &str, context: &mut Context) -> usize {
-    let (header, now) = (text(lines, from), context.now());
-    let table = Table::new(header);
-    if !header.starts_with(' ') || !table.has(&["Reason", "Message"]) {
+    let (header, now) = (spaced(text(lines, from)), context.now());
+    let columns = Columns::above_cells(&header);
+    if !text(lines, from).starts_with(' ') || !columns.has(&["Reason", "Message"]) {
         return from;
     }
     let is_row = |line: &&Line| line.text.starts_with(' ');
@@ -201,12 +197,9 @@ fn events(lines: &[Line], from: usize, source: &str, context: &mut Context) -> u
         if line.text.trim_start().starts_with("--") {
             continue;
         }
-        match table
-            .row(&line.text)
-            .as_ref()
-            .and_then(|row| event(row, source, now).map(|happened| happened.put(context)))
-        {
-            Some(()) => {}
+        let spaced = spaced(&line.text);
+        match columns.cells(&spaced).and_then(|row| event(&row, source, now)) {
+            Some(happened) => happened.put(context),
             None => context.unread.push(place),
         }
     }
@@ -214,18 +207,18 @@ fn events(lines: &[Line], from: usize, source: &str, context: &mut Context) -> u
 }
 
 /// One line of the table of events.
-fn event<'r>(row: &'r Row<'_>, source: &str, now: i64) -> Option<Happened<'r>> {
-    let (last, over, count) = repeated(row.cell(&["Age", "LastSeen"])?)?;
-    let first = row.cell(&["FirstSeen"]).and_then(age_ns).or(over);
+fn event<'r>(row: &Row<'_, 'r>, source: &str, now: i64) -> Option<Happened<'r>> {
+    let (last, over, count) = repeated(row.text(&["Age", "LastSeen"])?)?;
+    let first = row.text(&["FirstSeen"]).and_then(age_ns).or(over);
     Some(Happened {
         source: source.to_owned(),
         first: first.map(|age| now.saturating_sub(age)),
         last: now.saturating_sub(last),
-        count: row.cell(&["Count"]).and_then(|count| count.parse().ok()).unwrap_or(count),
-        reason: row.cell(&["Reason"])?,
-        message: row.cell(&["Message"]).unwrap_or_default(),
-        severity: row.cell(&["Type"]).unwrap_or_default(),
-        container: row.cell(&["SubObjectPath", "SubobjectPath"]).and_then(in_braces),
+        count: row.text(&["Count"]).and_then(|count| count.parse().ok()).unwrap_or(count),
+        reason: row.text(&["Reason"])?,
+        message: row.text(&["Message"]).unwrap_or_default(),
+        severity: row.text(&["Type"]).unwrap_or_default(),
+        container: row.text(&["SubObjectPath", "SubobjectPath"]).and_then(in_braces),
         object: None,
     })
 }

@@ -1,39 +1,35 @@
 //! `kubectl get events`, also `-o wide` and of all namespaces, and `kubectl events`.
 
-use super::super::super::context::Context;
-use super::super::super::paste::Line;
-use super::super::{Kind, text};
+use super::super::{Context, Kind, Line};
 use super::happened::Happened;
-use super::table::Table;
-use super::{age_ns, asked_namespace, each_row, repeated, source};
+use super::{age_ns, asked_namespace, each_row, has_columns, repeated, source};
 
-pub(in super::super) const KIND: Kind = Kind { name: "kubectl get events", recognises, read };
+pub(in super::super) const KIND: Kind = Kind::lines("kubectl get events", recognises, read);
 
 fn recognises(lines: &[Line]) -> bool {
-    let header = text(lines, 0);
-    header.contains("REASON") && Table::new(header).has(&["REASON", "OBJECT", "MESSAGE"])
+    has_columns(lines, &["OBJECT", "MESSAGE", "REASON"])
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let now = context.instant_of(KIND.name);
     let asked = asked_namespace(context);
     each_row(lines, context, recognises, |row, context| {
-        let (object, reason) = (row.cell(&["OBJECT"])?, row.cell(&["REASON"])?);
-        let (last, over, count) = row.cell(&["LAST SEEN"]).and_then(repeated)?;
-        let first = row.cell(&["FIRST SEEN"]).and_then(age_ns).or(over);
-        let count = row.cell(&["COUNT"]).and_then(|count| count.parse().ok()).unwrap_or(count);
+        let (object, reason) = (row.text(&["OBJECT"])?, row.text(&["REASON"])?);
+        let (last, over, count) = row.text(&["LAST SEEN"]).and_then(repeated)?;
+        let first = row.text(&["FIRST SEEN"]).and_then(age_ns).or(over);
+        let count = row.text(&["COUNT"]).and_then(|count| count.parse().ok()).unwrap_or(count);
         let (kind, name) = object.split_once('/').unwrap_or(("", object));
         let is_pod = kind.eq_ignore_ascii_case("pod");
-        let namespace = row.cell(&["NAMESPACE"]).unwrap_or(&asked);
-        let container = row.cell(&["SUBOBJECT"]).and_then(in_braces);
+        let namespace = row.text(&["NAMESPACE"]).unwrap_or(&asked);
+        let container = row.text(&["SUBOBJECT"]).and_then(in_braces);
         Happened {
             source: source(namespace, is_pod.then_some(name)),
             first: first.map(|age| now.saturating_sub(age)),
             last: now.saturating_sub(last),
             count,
             reason,
-            message: row.cell(&["MESSAGE"]).unwrap_or_default(),
-            severity: row.cell(&["TYPE"]).unwrap_or_default(),
+            message: row.text(&["MESSAGE"]).unwrap_or_default(),
+            severity: row.text(&["TYPE"]).unwrap_or_default(),
             container,
             object: (!is_pod).then(|| object.to_owned()),
         }

@@ -5,7 +5,7 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Event;
 
-use super::super::super::context::Context;
+use super::super::Context;
 use super::shown;
 
 /// A report, once or several times.

@@ -3,33 +3,29 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::super::super::context::Context;
-use super::super::super::paste::Line;
-use super::super::{Kind, text};
-use super::table::Table;
-use super::{age_ns, asked_namespace, each_row, happened, source};
+use super::super::{Context, Kind, Line};
+use super::{age_ns, asked_namespace, each_row, happened, has_columns, source};
 
-pub(in super::super) const KIND: Kind = Kind { name: "kubectl get pods", recognises, read };
+pub(in super::super) const KIND: Kind = Kind::lines("kubectl get pods", recognises, read);
 
 /// States that need no event.
 const USUAL: [&str; 5] = ["Running", "Completed", "Succeeded", "ContainerCreating", "PodInitializing"];
 
 fn recognises(lines: &[Line]) -> bool {
-    let header = text(lines, 0);
-    header.contains("RESTARTS") && Table::new(header).has(&["NAME", "READY", "STATUS", "RESTARTS", "AGE"])
+    has_columns(lines, &["NAME", "READY", "STATUS", "AGE", "RESTARTS"])
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let now = context.instant_of(KIND.name);
     let asked = asked_namespace(context);
     each_row(lines, context, recognises, |row, context| {
-        let restarts = row.cell(&["RESTARTS"])?;
+        let restarts = row.text(&["RESTARTS"])?;
         let (count, ago) = restarts.split_once('(').unwrap_or((restarts, ""));
-        let (name, count) = (row.cell(&["NAME"])?, count.trim().parse::<u32>().ok()?);
-        let source = source(row.cell(&["NAMESPACE"]).unwrap_or(&asked), Some(name));
+        let (name, count) = (row.text(&["NAME"])?, count.trim().parse::<u32>().ok()?);
+        let source = source(row.text(&["NAMESPACE"]).unwrap_or(&asked), Some(name));
         let mut put = |metric, value| context.out.gauge(now, &source, metric, Labels::none(), value);
         put(metrics::kubernetes::RESTARTS.name, f64::from(count));
-        if let Some((ready, all)) = row.cell(&["READY"]).and_then(|ready| ready.split_once('/')) {
+        if let Some((ready, all)) = row.text(&["READY"]).and_then(|ready| ready.split_once('/')) {
             put(metrics::kubernetes::READY.name, if ready == all { 1.0 } else { 0.0 });
         }
         if let Some(ago) = age_ns(ago.trim_end_matches(')')).filter(|_| count > 0) {
@@ -39,12 +35,12 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
             );
             happened::put(context, now.saturating_sub(ago), &source, "container_restarted", text, labels);
         }
-        let status = row.cell(&["STATUS"]).unwrap_or_default();
+        let status = row.text(&["STATUS"]).unwrap_or_default();
         if !USUAL.contains(&status) {
             let text = format!("{name}: {status}");
             happened::put(context, now, &source, "kubernetes", text, Labels::new([("reason", status)]));
         }
-        if let Some(node) = row.cell(&["NODE"]) {
+        if let Some(node) = row.text(&["NODE"]) {
             context.out.setting(now, &source, "pod.node", node);
         }
         Some(())

@@ -1,0 +1,56 @@
+//! Sessions of a database server that a list shows one by one, or counted: their rows, and how many
+//! there are of each kind.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::Labels;
+use holdup_recording::metrics::Metric;
+use holdup_recording::rows::Session;
+
+use super::Context;
+
+/// Sessions that one table of counts may stand for.
+const COUNTED_MAX: f64 = 100_000.0;
+
+/// The sessions of one list.
+#[derive(Default)]
+pub(super) struct Sessions {
+    /// By command or state, and by what they really do.
+    counts: BTreeMap<(String, String), f64>,
+    /// The last number that a counted session got.
+    last_id: i64,
+}
+
+impl Sessions {
+    fn count(&mut self, session: &Session, more: f64) {
+        let key = (session.command.as_str().to_owned(), session.true_state.as_str().to_owned());
+        *self.counts.entry(key).or_default() += more;
+    }
+
+    /// Adds a session.
+    pub(super) fn add(&mut self, session: Session, context: &mut Context) {
+        self.count(&session, 1.0);
+        context.out.batch.sessions.push(session);
+    }
+
+    /// Adds as many sessions without a number of their own.
+    pub(super) fn add_counted(&mut self, count: Option<f64>, session: &Session, context: &mut Context) {
+        let is_possible = |count: &f64| *count >= 0.0 && *count - self.last_id as f64 <= COUNTED_MAX;
+        let Some(count) = count.filter(is_possible) else { return };
+        self.count(session, count);
+        for _ in 0..count as usize {
+            self.last_id -= 1;
+            context.out.batch.sessions.push(Session { session_id: self.last_id, ..session.clone() });
+        }
+    }
+
+    /// Adds their counts. A list without sessions is known to have none, of those that the server calls
+    /// `idle`, too.
+    pub(super) fn put(mut self, of: (&str, Metric, &str), idle: &str, at: i64, context: &mut Context) {
+        let (source, metric, label) = of;
+        self.counts.entry((idle.to_owned(), "idle".to_owned())).or_default();
+        for ((name, true_state), count) in self.counts {
+            context.out.gauge(at, source, metric.name, Labels::new([(label, name), ("true_state", true_state)]), count);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! What the tests of templates, conditions and captures share.
+
+pub(crate) mod world;
