@@ -4,8 +4,8 @@ mod together;
 
 use std::path::{Path, PathBuf};
 
-use holdup_collect::hardware;
 use holdup_collect::watch::Options;
+use holdup_collect::watch::collector;
 use holdup_diagnose::{CHOICE, Case, Diagnosis, diagnose, diagnose_against};
 use holdup_recording::{Batch, Recording};
 use holdup_signals::Window;
@@ -160,7 +160,11 @@ fn add_hardware(recording: &mut Recording, addresses: &[String]) -> Result<(), F
     for address in addresses {
         let mut told = Batch::default();
         let wrong = |error: String| Failure::Unusable(error.replace("--watch", "--on"));
-        let mut hardware = hardware::make(address, &Options::default()).map_err(|error| wrong(error.to_string()))?;
+        if !["instance:", "volume:"].iter().any(|known| address.starts_with(known)) {
+            let expected = "expected a type, e.g. volume:gp3:500G:3000:125M or instance:db.r5.2xlarge";
+            return Err(Failure::Unusable(format!("--on {address}: {expected}")));
+        }
+        let mut hardware = collector(address, &Options::default()).map_err(|error| wrong(error.to_string()))?;
         hardware.settings(&mut told).map_err(|error| wrong(error.to_string()))?;
         recording.tables.settings.rows.append(&mut told.settings);
         recording.tables.settings.present = true;

@@ -196,7 +196,7 @@ fn schema_and_program_agree_on_scenarios() {
         }
     }
     // Every source there is; not all of them are on this machine.
-    let sources: Vec<String> = SCHEMES.iter().map(|(_, example, ..)| format!("'{example}'")).collect();
+    let sources: Vec<String> = SCHEMES.iter().map(|scheme| format!("'{}'", scheme.example)).collect();
     let watched = format!(
         "target: http://h\nload: {{rate: 5, duration: 1s}}\noperations: [get: /]\nwatch: [{}]\n",
         sources.join(", ")
