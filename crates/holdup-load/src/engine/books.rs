@@ -107,11 +107,23 @@ fn stride(rate: f64, per_second: f64) -> u64 {
     (rate / per_second * 0.98).ceil().max(1.0) as u64
 }
 
-/// A request that ended.
+/// The record of one ended request. Times are nanoseconds of the monotonic clock, [`NEVER`] if it
+/// did not get that far.
 struct EndedEntry {
-    request: InFlight,
+    operation: u32,
+    phase: u32,
+    status: u16,
     outcome: Outcome,
+    due: i64,
+    ready: i64,
+    connect: i64,
+    sent: i64,
+    first_byte: i64,
+    bytes: u64,
     at: i64,
+    trace: u128,
+    timing: Option<Box<[u8]>>,
+    execution: Option<Box<ExecutionDetails>>,
 }
 
 /// See the module.
@@ -166,11 +178,23 @@ impl Books {
     }
 
     /// Notes a request that ended at `at`. `had_slot` is false for one that never got a slot.
-    pub fn enter(&mut self, mut request: InFlight, outcome: Outcome, at: i64, had_slot: bool) {
-        if !had_slot {
-            request.ready = NEVER;
-        }
-        self.noted.push(EndedEntry { request, outcome, at });
+    pub fn enter(&mut self, request: &mut InFlight, outcome: Outcome, at: i64, had_slot: bool) {
+        self.noted.push(EndedEntry {
+            operation: request.operation,
+            phase: request.phase,
+            status: request.status,
+            outcome,
+            due: request.due,
+            ready: if had_slot { request.ready } else { NEVER },
+            connect: request.connect,
+            sent: request.sent,
+            first_byte: request.first_byte,
+            bytes: request.bytes,
+            at,
+            trace: request.trace,
+            timing: request.timing.take(),
+            execution: request.execution.take(),
+        });
     }
 
     /// The row of an execution that was played.
@@ -180,8 +204,8 @@ impl Books {
             number: count(execution.number),
             session: count(execution.session),
             digest: execution.digest.to_string(),
-            intended_at: entry.request.due + unix_offset,
-            sent_at: (entry.request.sent != NEVER).then_some(entry.request.sent + unix_offset),
+            intended_at: entry.due + unix_offset,
+            sent_at: (entry.sent != NEVER).then_some(entry.sent + unix_offset),
             done_at: entry.at + unix_offset,
             outcome: entry.outcome.name().to_owned(),
             error: execution.error.as_deref().map(str::to_owned),
@@ -204,9 +228,8 @@ impl Books {
         self.noted = noted;
     }
 
-    fn write_down(&mut self, plan: &Plan<'_>, entry: &EndedEntry) {
-        let EndedEntry { request, outcome, at } = entry;
-        let (operation, outcome, at) = (request.operation as usize, *outcome, *at);
+    fn write_down(&mut self, plan: &Plan<'_>, request: &EndedEntry) {
+        let (operation, outcome, at) = (request.operation as usize, request.outcome, request.at);
         let tally = &mut self.tallies[operation];
         tally.offered += 1;
         tally.outcomes[outcome as usize] += 1;
@@ -226,7 +249,7 @@ impl Books {
             return;
         }
         if let Some(execution) = &request.execution {
-            self.batch.executions.push(Self::execution(execution, entry, self.unix_offset));
+            self.batch.executions.push(Self::execution(execution, request, self.unix_offset));
         }
         let budget = &mut self.budgets[usize::from(outcome.is_failure())];
         budget.seen += 1;

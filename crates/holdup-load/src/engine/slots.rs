@@ -237,10 +237,12 @@ impl Slots {
         Some(request)
     }
 
-    /// Takes the request out of a slot; the slot is free from `at` on. None if it was empty.
-    pub fn end(&mut self, slot: u32, at: i64) -> Option<InFlight> {
-        let request = self.requests[slot as usize].take()?;
+    /// Ends the request in a slot; the slot is free from `at` on. False if it was empty.
+    pub fn end(&mut self, slot: u32, at: i64) -> bool {
+        let place = &mut self.requests[slot as usize];
+        let Some(request) = place else { return false };
         self.answering -= usize::from(request.first_byte != NEVER);
+        *place = None;
         let Links { before, after } = self.links[slot as usize];
         match before {
             NONE => self.first = after,
@@ -252,7 +254,7 @@ impl Slots {
         }
         self.in_flight -= 1;
         self.free_since[slot as usize] = at;
-        Some(request)
+        true
     }
 
     /// The slot with the oldest request, and that request's deadline.
@@ -308,7 +310,7 @@ mod tests {
             begin(&mut slots, slot, deadline);
         }
         assert_eq!(slots.oldest(), Some((2, 10)));
-        assert!(slots.end(0, 1).is_some() && slots.end(0, 1).is_none());
+        assert!(slots.end(0, 1) && !slots.end(0, 1));
         assert!(slots.answered(2, 5).is_some());
         assert_eq!((slots.in_flight(), slots.answering()), (2, 1));
         slots.end(2, 6);

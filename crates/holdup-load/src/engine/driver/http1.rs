@@ -158,6 +158,9 @@ struct Rest<'a> {
 
 impl Output for Rest<'_> {
     fn waiting(&mut self) -> &[u8] {
+        if *self.written >= self.bytes.len() {
+            return &[];
+        }
         Mark::piece(self.mark, self.bytes, *self.written, self.scratch)
     }
 

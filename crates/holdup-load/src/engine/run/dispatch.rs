@@ -179,9 +179,9 @@ impl Loop<'_> {
     }
 
     fn give_up_next(&mut self, outcome: Outcome, now: i64) {
-        if let Some(request) = self.take_next() {
+        if let Some(mut request) = self.take_next() {
             let (session, index) = (request.session, request.request);
-            self.books.enter(request, outcome, now, false);
+            self.books.enter(&mut request, outcome, now, false);
             if session != NO_SESSION && outcome != Outcome::Unfinished {
                 self.answered(session, index, false, now);
             }
@@ -192,8 +192,9 @@ impl Loop<'_> {
     pub(super) fn abandon(&mut self) {
         let now = monotonic_ns();
         for slot in 0..self.slots.count() as u32 {
-            if let Some(request) = self.slots.end(slot, now) {
+            if let Some(request) = self.slots.get_mut(slot) {
                 self.books.enter(request, Outcome::Unfinished, now, true);
+                self.slots.end(slot, now);
             }
         }
         self.end_played(now);

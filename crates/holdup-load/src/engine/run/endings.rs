@@ -62,9 +62,10 @@ impl Loop<'_> {
 
     /// Records how the request of a slot ended. Its session goes on, and its slot is free.
     pub(super) fn close_book(&mut self, slot: u32, outcome: Outcome, at: i64) {
-        let Some(request) = self.slots.end(slot, at) else { return };
+        let Some(request) = self.slots.get_mut(slot) else { return };
         let (session, index) = (request.session, request.request);
         self.books.enter(request, outcome, at, true);
+        self.slots.end(slot, at);
         if session != NO_SESSION {
             self.answered(session, index, outcome == Outcome::Ok, at);
         }

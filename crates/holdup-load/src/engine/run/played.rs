@@ -188,8 +188,8 @@ impl Loop<'_> {
         let bound = player.bound;
         for played in sessions.into_values() {
             for (due, planned) in played.queue {
-                let request = InFlight::new(planned.operation, planned.operation, 0, due, now);
-                self.books.enter(request, Outcome::Unfinished, now, false);
+                let mut request = InFlight::new(planned.operation, planned.operation, 0, due, now);
+                self.books.enter(&mut request, Outcome::Unfinished, now, false);
             }
             if let Some(slot) = played.slot {
                 self.pool.connections[slot as usize].say_goodbye();

@@ -176,7 +176,7 @@ impl Loop<'_> {
     /// Records a failure without a request as one that was never sent.
     fn failed_alone(&mut self, failed: StepFailure, operation: u32, at: i64, phase: u32) {
         let outcome = self.outcome_of(failed);
-        self.books.enter(InFlight::new(0, operation, phase, at, at), outcome, at, false);
+        self.books.enter(&mut InFlight::new(0, operation, phase, at, at), outcome, at, false);
     }
 
     /// Fills in a session's request; none if that failed, which is recorded.
@@ -236,7 +236,7 @@ impl Loop<'_> {
             }
             Err(failed) => {
                 let outcome = self.outcome_of(failed);
-                self.books.enter(request, outcome, due, false);
+                self.books.enter(&mut request, outcome, due, false);
                 self.answered(id, index, false, due);
                 None
             }
