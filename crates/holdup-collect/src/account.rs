@@ -7,7 +7,15 @@ use std::path::{Path, PathBuf};
 use holdup_protocol::database::Secret;
 use holdup_recording::files;
 
+use crate::ProbeError;
 use crate::http::decoded;
+
+/// What `read` makes of an address behind its scheme; it says what is wrong with that. The error hides
+/// the rest, which may have a password.
+pub(crate) fn parse<T>(address: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Result<T, ProbeError> {
+    let (scheme, rest) = address.split_once(':').unwrap_or((address, ""));
+    read(rest).map_err(|why| ProbeError::BadAddress(format!("--watch {scheme}://…: {why}")))
+}
 
 /// The parts of an address, decoded.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::database::{Reads, Trouble};
 use crate::own_thread::lock;
+use crate::trouble::{Reads, Trouble};
 
 /// Most connections of one source.
 const CONNECTIONS_MAX: usize = 2;

@@ -3,7 +3,7 @@
 
 use holdup_recording::{Coverage, CoverageState};
 
-/// The line of `source` itself, or of one of its parts: complete, unless it is told otherwise.
+/// The line of `source` itself, or of one of its parts: complete, unless changed afterwards.
 pub(crate) fn complete(source: impl Into<String>) -> Coverage {
     Coverage {
         source: source.into(),

@@ -97,7 +97,7 @@ impl Stream {
     }
 }
 
-/// Why there is no answer, in words; these three are the program's own, for a socket that may not be
+/// Why an answer is missing, in words; these three are the program's own, for a socket that may not be
 /// opened, one that does not exist, and an answer that does not come.
 pub(crate) fn why(error: &Error, denied: &str, absent: &str, late: impl FnOnce() -> String) -> String {
     match error.kind() {

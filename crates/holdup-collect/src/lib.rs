@@ -59,6 +59,8 @@ mod server;
 pub mod slow;
 mod table;
 mod tracepoints;
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod trouble;
 pub mod uwsgi;
 pub mod watch;
 mod wire;

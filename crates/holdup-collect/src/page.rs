@@ -33,7 +33,7 @@ pub(crate) trait StatusPage: Send + 'static {
     /// Asks once.
     ///
     /// # Errors
-    /// Why there is no answer, or not one of this program; without a secret.
+    /// Why an answer is missing, or not one of this program; without a secret.
     fn ask(&self) -> Result<Self::Figures, PageError>;
 
     /// Adds the samples of an answer.

@@ -120,13 +120,6 @@ pub fn collector(address: &str, options: &Options) -> Result<Box<dyn Collector>,
     (scheme.make)(rest, options).map_err(|why| scheme.bad(address, &why))
 }
 
-/// What `read` makes of the rest of an address; it says what is wrong with that, as a [`Make`] does.
-#[cfg(any(feature = "mysql", feature = "postgresql"))]
-pub(crate) fn parse<T>(address: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Result<T, ProbeError> {
-    let (scheme, rest) = Scheme::of(address)?;
-    read(rest).map_err(|why| scheme.bad(address, &why))
-}
-
 impl Scheme {
     /// The scheme of `address`, and what follows.
     fn of(address: &str) -> Result<(&'static Self, &str), ProbeError> {

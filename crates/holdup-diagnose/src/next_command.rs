@@ -84,7 +84,7 @@ impl NextCommand {
         Self { command, postgresql: None, managed: None, seconds, shows }
     }
 
-    /// A statement for MySQL and MariaDB, and what it is for PostgreSQL.
+    /// A statement for MySQL and MariaDB, and its form for PostgreSQL.
     pub(crate) const fn statement(command: &'static str, postgresql: &'static str, shows: &'static str) -> Self {
         Self { command, postgresql: Some(postgresql), managed: None, seconds: 1, shows }
     }

@@ -321,7 +321,7 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     crate::script::nearest(word, known.iter().copied())
 }
 
-/// What to write instead of `word`, which is none of `known`.
+/// What to write instead of `word`, which `known` lacks.
 pub fn hint(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(near) => format!("did you mean \"{near}\"?"),

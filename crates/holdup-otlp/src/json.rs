@@ -226,7 +226,7 @@ impl<'a> Json<'a> {
     /// Skips the next value.
     ///
     /// # Errors
-    /// If there is none.
+    /// If it is missing.
     pub fn skip(&mut self) -> Result<(), Malformed> {
         match self.peek() {
             Some(b'{') => self.object(|json, _| json.skip()),

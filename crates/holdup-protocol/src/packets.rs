@@ -23,9 +23,11 @@ mod postgres;
 mod protocol;
 mod statement;
 mod stream;
+mod totals;
 mod turn;
 
-pub use capture::{Capture, Options, RoundTrip, Totals, Vantage};
+pub use capture::{Capture, Options, RoundTrip, Vantage};
 pub use detail::Detail;
 pub use protocol::Protocol;
 pub use statement::OWN;
+pub use totals::Totals;

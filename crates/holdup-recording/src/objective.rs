@@ -38,7 +38,7 @@ impl Metric {
     /// `rate`.
     ///
     /// # Errors
-    /// If it is none of these; the message lists them.
+    /// If it is another word; the message lists them.
     pub fn parse(name: &str) -> Result<Self, String> {
         match name {
             "max" => return Ok(Metric::Max),

@@ -12,7 +12,6 @@ use crate::rows::{
 use crate::segment::{self, SegmentError};
 use crate::stored::{Source, Table};
 use crate::table::{Column, Row};
-use crate::writer::{RecordError, write_table};
 
 /// Something to do with each table, whatever its rows are.
 pub trait TableVisitor {
@@ -69,10 +68,10 @@ macro_rules! tables {
             ///
             /// # Errors
             /// Those of the file system. Each table is replaced whole or not at all.
-            pub fn replace_tables(self, dir: &Path) -> Result<BTreeMap<String, u64>, RecordError> {
+            pub fn replace_tables(self, dir: &Path) -> Result<BTreeMap<String, u64>, SegmentError> {
                 let mut counts = BTreeMap::new();
                 $(if !self.$field.is_empty() {
-                    counts.insert(stringify!($field).to_owned(), write_table(dir, [self.$field])?);
+                    counts.insert(stringify!($field).to_owned(), segment::write_table(dir, [self.$field])?);
                 })*
                 Ok(counts)
             }

@@ -4,15 +4,16 @@ use holdup_sql::catalog::{Index, Table};
 
 use super::address::Address;
 use super::server::{OwnDigests, Server};
+use crate::account;
 use crate::connections::Connections;
-use crate::{ProbeError, ReadError, watch};
+use crate::{ProbeError, ReadError};
 
 /// A connection that reads catalogs.
 pub struct Catalog(Server);
 
 impl Catalog {
     pub(crate) fn connect(address: &str) -> Result<Self, ProbeError> {
-        let address = watch::parse(address, Address::parse)?;
+        let address = account::parse(address, Address::parse)?;
         let server = Server::reach(&address, &OwnDigests::default(), &Connections::default());
         server.map(Self).map_err(|failure| ProbeError::unreachable(address.source(), failure.to_string()))
     }

@@ -5,10 +5,11 @@ use holdup_recording::Batch;
 use super::address::Address;
 use super::release::Flavour;
 use super::{MySql, pool, read_sessions, status};
+use crate::account;
 use crate::options::Options;
 use crate::processes::{self, Look};
 use crate::reading::Out;
-use crate::{Collector as _, ProbeError, ReadError, watch};
+use crate::{Collector as _, ProbeError, ReadError};
 
 /// A server whose processes are shown.
 pub struct Processes(MySql);
@@ -21,7 +22,7 @@ impl Processes {
     /// If it cannot be reached, or if the account may not see other sessions: the error names the
     /// missing grant.
     pub fn open(address: &str) -> Result<(Self, Vec<String>), ProbeError> {
-        let address = watch::parse(address, Address::parse)?;
+        let address = account::parse(address, Address::parse)?;
         let mut mysql = MySql::new(address, &Options { partial: true, slow: None });
         let coverage = mysql.probe()?;
         let notes = processes::notes(coverage, mysql.parts.process, &["thread pool", "replication"])?;

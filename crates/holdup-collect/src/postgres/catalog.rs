@@ -8,9 +8,10 @@ use super::address::Address;
 use super::gate;
 use super::resolve::{ResolvedTable, path, resolve};
 use super::server::{Failure, Server};
+use crate::account;
 use crate::connections::Connections;
 use crate::plans::allowed::{self, AllowedStatement};
-use crate::{ProbeError, ReadError, watch};
+use crate::{ProbeError, ReadError};
 
 /// No healthy server takes longer than this to plan.
 const LIMITS: &str = "SET LOCAL statement_timeout = 2000; SET LOCAL lock_timeout = 200";
@@ -23,7 +24,7 @@ pub struct Catalog(Server);
 
 impl Catalog {
     pub(crate) fn connect(address: &str) -> Result<Self, ProbeError> {
-        let address = watch::parse(address, Address::parse)?;
+        let address = account::parse(address, Address::parse)?;
         let server = Server::open(&address, &Connections::default());
         server.map(Self).map_err(|failure| ProbeError::unreachable(address.source(), failure.to_string()))
     }

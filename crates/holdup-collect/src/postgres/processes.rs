@@ -8,10 +8,11 @@ use holdup_recording::{Batch, Labels, metrics};
 use super::address::Address;
 use super::server::{Failure, Server};
 use super::{PostgreSql, sessions};
+use crate::account;
 use crate::options::Options;
 use crate::processes::{self, Look};
 use crate::reading::Out;
-use crate::{Collector as _, ProbeError, ReadError, watch};
+use crate::{Collector as _, ProbeError, ReadError};
 
 /// A server that is looked at.
 pub struct Processes(PostgreSql);
@@ -23,7 +24,7 @@ impl Processes {
     /// # Errors
     /// If it cannot be reached, or the account may not see other sessions: the error says which grant it needs.
     pub fn open(address: &str) -> Result<(Self, Vec<String>), ProbeError> {
-        let address = watch::parse(address, Address::parse)?;
+        let address = account::parse(address, Address::parse)?;
         let mut server = PostgreSql::new(address, &Options { partial: true, slow: None });
         let coverage = server.probe()?;
         let notes = processes::notes(coverage, server.parts.sessions, &["statement texts"])?;

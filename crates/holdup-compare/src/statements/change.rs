@@ -51,7 +51,7 @@ pub struct Change {
     pub low: f64,
     /// See `low`.
     pub high: f64,
-    /// Chance that there is no change, corrected for all digests (0-1).
+    /// Chance that nothing changed, corrected for all digests (0-1).
     pub chance: f64,
 }
 

@@ -195,6 +195,17 @@ pub fn number(text: &[u8]) -> Option<u64> {
     })
 }
 
+/// Milliseconds such as `12.345 ms` (in PostgreSQL 7 seconds, `0.01 sec`) as microseconds, and the text behind.
+pub fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
+    let (number, behind) = text.split_at(digits);
+    let value = seconds(number)?;
+    match behind.strip_prefix(b" sec") {
+        Some(behind) => Some((value, behind)),
+        None => Some((value / 1_000, behind.strip_prefix(b" ms")?)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! `?` -> `$1`, `$2`, …: one text of a statement for both dialects. Question marks in quotes and comments are no parameters. It
+//! `?` -> `$1`, `$2`, …: one text of a statement for both dialects. Question marks in quotes and comments stay. It
 //! does not know operators: for JSON's `?`, write `??`.
 
 use std::borrow::Cow;

@@ -4,11 +4,11 @@
 
 use std::net::SocketAddr;
 
-use crate::packets::capture::Totals;
 use crate::packets::packet::Segment;
 use crate::packets::piece::{Piece, Sinks};
 use crate::packets::protocol::{Protocol, ProtocolReader};
 use crate::packets::stream::{SegmentKind, Stream, StreamPart};
+use crate::packets::totals::Totals;
 use crate::packets::turn::Outcome;
 
 /// One connection.

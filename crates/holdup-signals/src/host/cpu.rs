@@ -1,7 +1,7 @@
 //! The machine's CPU time, told apart by what it went to: work of programs and of the kernel, other
 //! guests of the hypervisor (steal), or nothing. Time without work has two names. In `idle` nothing
 //! waited for a disk either; in `iowait` a thread that slept on this CPU had I/O in flight. A thread
-//! that is woken gets such a CPU at once, so iowait is no shortage of CPUs; but it says what the
+//! that is woken gets such a CPU at once, so iowait does not show a shortage of CPUs; but it says what the
 //! idle CPU was short of, so it is never added to `idle` without its own figure beside it.
 
 use std::collections::BTreeMap;

@@ -44,7 +44,7 @@ impl Distribution {
         self.steps.last().map_or(0, |(_, count)| *count)
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }

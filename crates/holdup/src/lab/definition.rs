@@ -214,7 +214,7 @@ impl Lab {
     /// The variant of that name.
     ///
     /// # Errors
-    /// If there is none; the message names the nearest, and all.
+    /// If the lab lacks it; the message names the nearest, and all.
     pub fn variant(&self, name: &str) -> Result<&Variant, Failure> {
         self.variants.iter().find(|v| v.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.variants.iter().map(|v| v.name.as_str()).collect();

@@ -79,7 +79,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             ms(most_ms)
         ),
     );
-    // The timer of a connection's first segment is longer: it is told apart below.
+    // The timer of a connection's first segment is longer: it is separated below.
     let first = view.counter(metrics::tcp::SYN_RETRANSMITS.name, &[], HOST).ok();
     let first_ms = first.as_ref().map_or(0.0, |c| c.delta * SYN_TIMER_MS / completed);
     if is_too_small(case, most_ms + first_ms)? {

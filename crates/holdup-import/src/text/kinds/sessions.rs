@@ -1,5 +1,5 @@
-//! Sessions of a database server that a list shows one by one, or counted: their rows, and how many
-//! there are of each kind.
+//! Sessions of a database server that a list shows one by one, or counted: their rows, and the
+//! number of each kind.
 
 use std::collections::BTreeMap;
 

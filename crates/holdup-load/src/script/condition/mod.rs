@@ -18,7 +18,7 @@ use crate::script::{Context, Names, Needs, Response, StepFailure, TemplateError}
 /// What a condition may refer to, beside variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subjects {
-    /// Nothing: there is no response.
+    /// Nothing: the response is missing.
     None,
     /// `status`, `body`, `size`, `json /pointer`, `header NAME`, `cookie NAME`.
     Http,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use holdup_sql::Dialect;
 
-use crate::digest::attribute::{QUERY_TIME, seconds};
+use crate::digest::attribute::{QUERY_TIME, duration};
 use crate::digest::event::{Event, Kind, Position};
 use crate::digest::loose::{LooseEnd, Waiting};
 use crate::digest::plan;
@@ -50,17 +50,6 @@ pub struct Entries {
 fn parameters(detail: &[u8]) -> &[u8] {
     let named = [&b"parameters: "[..], b"Parameters: "].iter().find_map(|begin| detail.strip_prefix(*begin));
     named.unwrap_or_default()
-}
-
-/// Milliseconds such as `12.345 ms` (in PostgreSQL 7 seconds, `0.01 sec`) as microseconds, and the text behind.
-pub(super) fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
-    let (number, behind) = text.split_at(digits);
-    let value = seconds(number)?;
-    match behind.strip_prefix(b" sec") {
-        Some(behind) => Some((value, behind)),
-        None => Some((value / 1_000, behind.strip_prefix(b" ms")?)),
-    }
 }
 
 /// The statement behind `execute name: `. The name may contain a colon without being quoted.

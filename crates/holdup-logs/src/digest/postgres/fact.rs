@@ -2,8 +2,7 @@
 //! for locks, vacuums. It keeps names of accounts, databases, hosts and tables, which are not
 //! values of statements.
 
-use super::entry::duration;
-use crate::digest::attribute::number;
+use crate::digest::attribute::{duration, number};
 use crate::digest::tally::Tally;
 
 /// The text behind `mark` in `text`.
