@@ -23,16 +23,24 @@ const PATTERNS: [&str; 14] = [
     " what it is ",
 ];
 
+/// How the name of a test begins that makes a riddle of what it shows.
+const RIDDLES: [&str; 4] = ["what ", "who ", "whose ", "whoever "];
+
 /// Words of a sentence at most, in documents and help.
 const WORDS: usize = 30;
 
-/// For each area the number of such places: documents, the commands' help, strings and comments of the crates.
+/// For each area the number of such places: documents, the commands' help, strings and comments of the crates, names of tests.
 pub fn places(sources: &[Source]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for source in sources {
         for (area, text) in areas(source) {
             let long = if matches!(area, "docs" | "help") { long_sentences(&text) } else { 0 };
             *counts.entry(area.to_owned()).or_default() += phrases(&text) + long;
+        }
+        if source.path.ends_with(".rs") {
+            let is_riddle = |name: &String| RIDDLES.iter().any(|opening| name.starts_with(opening));
+            let places = |name: String| phrases(&name) + usize::from(is_riddle(&name));
+            *counts.entry("tests".to_owned()).or_default() += test_names(&source.text).map(places).sum::<usize>();
         }
     }
     counts.retain(|_, count| *count > 0);
@@ -57,6 +65,19 @@ fn areas(source: &Source) -> Vec<(&'static str, String)> {
     // A help text is a paragraph of its own.
     let lines = if said == "help" { comments.join(".\n") } else { comments.join("\n") };
     vec![(said, lines), ("strings", strings.join("\n"))]
+}
+
+/// The names of tests, as sentences.
+fn test_names(text: &str) -> impl Iterator<Item = String> {
+    let mut is_test = false;
+    text.lines().map(str::trim_start).filter_map(move |line| {
+        if line.starts_with("#[") || line.starts_with("//") {
+            is_test |= line.starts_with("#[test]") || line.starts_with(concat!("#[holdup_witness::jud", "ged"));
+            return None;
+        }
+        let (name, _) = line.strip_prefix("fn ")?.split_once('(')?;
+        std::mem::take(&mut is_test).then(|| name.replace('_', " "))
+    })
 }
 
 /// Written by hand, and for users: not the journal, nor what the code gives.
@@ -110,6 +131,13 @@ mod tests {
         assert_eq!(places_of("crates/a/src/b.rs", code), expected(&[("comments", 2), ("strings", 1)]));
         assert_eq!(places_of("crates/holdup/src/commands/b.rs", code), expected(&[("help", 2), ("strings", 1)]));
         assert!(places_of("crates/a/tests/b.rs", code).is_empty());
+    }
+
+    #[test]
+    fn names_of_tests_are_sentences() {
+        let code =
+            "#[test]\nfn what_is_none() {}\n#[test]\n#[should_panic]\nfn errors_name_the_line() {}\nfn who_asks() {}\n";
+        assert_eq!(places_of("crates/a/tests/b.rs", code).get("tests"), Some(&2));
     }
 
     #[test]
