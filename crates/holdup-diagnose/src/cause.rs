@@ -92,6 +92,17 @@ macro_rules! named {
 each_cause!(named);
 
 impl Cause {
+    /// `causes` in their order, each once.
+    pub(crate) fn distinct(causes: impl Iterator<Item = Self>) -> Vec<Self> {
+        let mut all = Vec::new();
+        for cause in causes {
+            if !all.contains(&cause) {
+                all.push(cause);
+            }
+        }
+        all
+    }
+
     /// The names of `causes`, with `between` them.
     #[must_use]
     pub fn join(causes: &[Self], between: &str) -> String {

@@ -35,7 +35,7 @@ fn page(cause: Cause) -> Page {
     }
 }
 
-/// A section of a rule's page; for its predictions, with the patterns that the cause leaves in
+/// A section of a cause's page; for its predictions, with the patterns that the cause leaves in
 /// counters.
 fn predicted(of: &Definition, heading: &str, text: &str) -> String {
     let patterns = of.traces.iter().filter(|_| heading == PREDICTS);

@@ -1,4 +1,4 @@
-//! From rules' outcomes to one answer: ranked by explained milliseconds and linked, with a culprit
+//! From the causes' outcomes to one answer: ranked by explained milliseconds and linked, with a culprit
 //! only if the evidence suffices.
 
 mod at_limit;
@@ -53,7 +53,7 @@ pub fn diagnose(recording: &Recording, window: Option<Window>) -> Diagnosis {
     diagnose_beside(recording, window, Vec::new)
 }
 
-/// The same, with what rules found on other hosts.
+/// The same, with what was found on other hosts.
 fn diagnose_beside(
     recording: &Recording,
     window: Option<Window>,
@@ -142,7 +142,7 @@ impl Outcomes {
         Self::beside(case, Vec::new())
     }
 
-    /// The same, with what rules found on other hosts.
+    /// The same, with what was found on other hosts.
     fn beside(case: &Case<'_>, elsewhere: Vec<causes::Outcomes>) -> Self {
         let mut judged = Self::default();
         // Without a measured delay, no cause can be cleared of it.

@@ -16,11 +16,13 @@
 //! - [`change`]: a setting that moves, and how each platform takes it. Every command that sets
 //!   something is made there. `generator`: the load generator's fitness, in words.
 //! - [`ledger`]: where the milliseconds of the requests went, and which have no owner.
-//! - [`rules`]: one cause per file. Each returns `Found`, `Cleared` or `NotJudged`, with evidence.
-//!   `finding`: a found cause as data.
+//! - [`trace`], `instant`: what counters and one moment show. [`next_command`]: a command that shows a
+//!   cause.
+//! - [`causes`]: one folder per cause. Each returns `Found`, `Cleared` or `NotJudged`, with evidence.
+//!   [`Cause`] is their list, below everything that names one. `finding`: a found cause as data.
 //! - `applicable`: which causes the watched servers can have.
-//! - `chain`: which cause leads to which, as a table. `confidence`, `between`, `rivals`: how
-//!   certain a finding is, and what would tell it from others.
+//! - `link`: which finding follows from which, by the edges that causes name. `confidence`, `between`,
+//!   `rivals`: how certain a finding is, and what would tell it from others.
 //! - [`verdict`], `links`, `judge`: the answer as data, and the findings ranked and linked into it.
 //!
 //! Beside them:

@@ -1,4 +1,4 @@
-//! How much a piece of evidence is worth: one of a few grades, in whole or in part. A rule picks a
+//! How much a piece of evidence is worth: one of a few grades, in whole or in part. A cause picks a
 //! grade; it never makes up a number.
 
 use std::ops::Mul;

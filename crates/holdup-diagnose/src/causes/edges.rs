@@ -28,13 +28,7 @@ impl Edge {
 
     /// What may lead to it, nearest first, each once.
     pub fn causes(&self) -> Vec<Cause> {
-        let mut all: Vec<Cause> = Vec::new();
-        for cause in self.from.iter().flat_map(|tier| members(tier)) {
-            if !all.contains(&cause) {
-                all.push(cause);
-            }
-        }
-        all
+        Cause::distinct(self.from.iter().flat_map(|tier| members(tier)))
     }
 }
 

@@ -110,13 +110,7 @@ impl Cause {
     /// What may lead to it, nearest first, each once; empty if only what is behind the app may, whatever
     /// that is.
     pub(crate) fn may_follow_from(self) -> Vec<Self> {
-        let mut all: Vec<Self> = Vec::new();
-        for cause in self.definition().follows_from.iter().flat_map(Edge::causes) {
-            if !all.contains(&cause) {
-                all.push(cause);
-            }
-        }
-        all
+        Self::distinct(self.definition().follows_from.iter().flat_map(Edge::causes))
     }
 
     /// Whether it raises the demand on a disk.
@@ -219,7 +213,7 @@ pub struct CauseFinding {
     pub fixes: Vec<Fix>,
     /// How to verify that it helped.
     pub prove: String,
-    /// Its part, as far as the rule itself can tell; [`crate::chain`] decides.
+    /// Its part, as far as the cause itself can tell; [`crate::link`] decides.
     pub role: Role,
 }
 

@@ -120,13 +120,7 @@ impl JudgedEpisode {
 
 /// The causes of patterns, each once, in order.
 fn causes<'s>(suspects: impl Iterator<Item = &'s Suspect>) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    for suspect in suspects {
-        if !causes.contains(&suspect.cause) {
-            causes.push(suspect.cause);
-        }
-    }
-    causes
+    Cause::distinct(suspects.map(|suspect| suspect.cause))
 }
 
 /// A suspect's score; 0 without one.

@@ -18,7 +18,7 @@ pub struct Pattern {
     pub name: &'static str,
     /// The pattern in one line.
     pub title: &'static str,
-    /// What to do, if that is more than the rule of the cause says.
+    /// What to do, if that is more than the cause's texts say.
     pub fix: Option<&'static str>,
     /// Votes on an episode.
     pub account: fn(&View) -> Votes,
