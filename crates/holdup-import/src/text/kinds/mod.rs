@@ -9,6 +9,7 @@ mod figure;
 mod innodb;
 mod iostat;
 mod kernel_events;
+mod kernel_kill;
 mod kernel_log;
 mod kubectl;
 mod lsblk;
