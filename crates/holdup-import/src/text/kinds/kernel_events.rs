@@ -28,7 +28,7 @@ impl KernelEvent {
 type Make = fn(&Captures<'_>) -> Option<KernelEvent>;
 
 /// Words that a message must hold, its pattern, and the event.
-const PATTERNS: [(&str, &str, Make); 26] = [
+const PATTERNS: [(&str, &str, Make); 27] = [
     ("blocked", r"task (?P<process>.{1,64}):(?P<pid>\d+) blocked .{0,80}more than (?P<seconds>\d+) seconds", hung),
     (
         "soft lockup",
@@ -43,6 +43,7 @@ const PATTERNS: [(&str, &str, Make); 26] = [
     ("Kill process", r"Kill process (?P<pid>\d+) \((?P<process>[^)]{1,64})\) score", kill),
     ("oom-kill:", r"oom-kill:constraint=.*,task=(?P<process>[^,]{1,64}),pid=(?P<pid>\d+)", kill),
     ("oom_reaper:", r"oom_reaper: reaped process (?P<pid>\d+) \((?P<process>[^)]{1,64})\)", kill),
+    ("victim process", r"^System OOM encountered, victim process: (?P<process>[^,]{1,64}), pid: (?P<pid>\d+)", kill),
     ("by the OOM killer", r"(?P<unit>\S{1,255}): A process of this unit has been killed by the OOM killer", kill),
     ("oom-kill", r"(?P<unit>\S{1,255}): Failed with result 'oom-kill'", kill),
     ("due to memory", r"^Killed (?P<unit>/\S{1,255}) due to memory (?:used|pressure)", kill),
