@@ -15,6 +15,7 @@ use holdup_signals::{Disk, Gauge, View};
 
 use super::accept_queue::AcceptQueue;
 use super::documents::Documents;
+use super::happened::Happened;
 use super::pods::Pods;
 use super::{MANY, OF_WINDOW, Share, Sign, machine};
 use crate::next_command::Machine;
@@ -85,6 +86,8 @@ pub(crate) struct Facts<'c> {
     pub machine: Machine,
     pub is_postgresql: bool,
     pub documents: Documents,
+    /// Kills, restarts, errors and other events of the stretch and shortly before.
+    pub happened: Happened<'c>,
     pub pods: Pods<'c>,
 }
 
@@ -166,6 +169,7 @@ impl<'c> Facts<'c> {
                 .filter(|vacuums| vacuums.max >= 1.0),
             has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
             is_postgresql: !postgresql.is_empty(),
+            happened: Happened::read(&view),
             pods: Pods::read(&view),
             machine: machine::of_database(&view),
             view,

@@ -5,6 +5,7 @@
 mod accept_queue;
 mod documents;
 pub(crate) mod facts;
+pub(crate) mod happened;
 mod machine;
 pub(crate) mod pods;
 #[cfg(test)]

@@ -134,7 +134,8 @@ impl Search<'_, '_, '_> {
         let suspect = |cause: &Cause| {
             let now = weigh(*cause, self.facts)?;
             let before = usual.as_ref().and_then(|usual| weigh(*cause, usual)).map_or(0.0, |before| before.chance);
-            let is_usual = (before / now.chance.max(1e-9)).min(1.0);
+            // A server that was killed then is no less killed now.
+            let is_usual = if cause.is(Trait::Harm) { 0.0 } else { (before / now.chance.max(1e-9)).min(1.0) };
             let chance = now.chance * (1.0 - (1.0 - USUAL) * is_usual);
             Some(Suspect { share: now.share, ..Suspect::new(*cause, chance, now.evidence) })
         };

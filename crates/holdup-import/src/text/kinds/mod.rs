@@ -9,6 +9,7 @@ mod figure;
 mod innodb;
 mod iostat;
 mod kernel_events;
+mod kernel_kill;
 mod kernel_log;
 mod kubectl;
 mod lsblk;
@@ -19,6 +20,7 @@ mod mount;
 mod mpstat;
 mod netstat;
 mod no_space;
+mod pg_slots;
 mod pg_statements;
 mod pg_units;
 mod pg_views;
@@ -27,6 +29,7 @@ mod postgresql;
 mod processlist;
 mod ps;
 mod redis;
+mod replica;
 mod sadf;
 mod sar;
 mod sessions;
@@ -155,6 +158,9 @@ pub(super) const KINDS: &[Kind] = &[
     postgresql::COUNTS,
     processlist::GROUPED,
     variables::KIND,
+    replica::KIND,
+    replica::POSTGRESQL,
+    pg_slots::KIND,
     pg_views::REPLICATION,
     postgresql::ACTIVITY,
     postgresql::SETTINGS,
