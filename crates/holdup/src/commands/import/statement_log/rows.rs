@@ -18,7 +18,8 @@ const STRETCHES_MAX: i64 = 60;
 const ROWS_AT_ONCE: usize = 10_000;
 
 /// Parts of a statement's time, by the names of attributes, and our names of the stages.
-const STAGES: [(&str, &str); 10] = [
+const STAGES: [(&str, &str); 11] = [
+    ("Pages_read_time", "storage_read"),
     ("Storage_read_time", "storage_read"),
     ("InnoDB_IO_r_wait", "storage_read"),
     ("Storage_write_time", "storage_write"),
