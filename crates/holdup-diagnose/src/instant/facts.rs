@@ -146,10 +146,12 @@ impl<'c> Facts<'c> {
         let postgresql = view.sources_of(metrics::postgresql::ACTIVITY_SESSIONS.name);
         let load = gauge(metrics::host::LOAD_AVERAGE_1M.name, &[]);
         let idle = idle(&view);
+        let statements = Statements::read(&view);
         let read_per_fault = read_per_fault(&view, disk.as_ref());
         Self {
             documents: Documents::read(&view, disk.as_ref()),
-            statements: Statements::read(&view),
+            is_postgresql: !postgresql.is_empty() || statements.are_postgresql,
+            statements,
             read_per_fault,
             cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
             has_load: load.is_some() || idle.is_some() || disk.is_some(),
@@ -169,7 +171,6 @@ impl<'c> Facts<'c> {
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),
             has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
-            is_postgresql: !postgresql.is_empty(),
             pods: Pods::read(&view),
             machine: machine::of_database(&view),
             view,

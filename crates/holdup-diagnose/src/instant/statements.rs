@@ -38,10 +38,14 @@ const AGGREGATES: [&str; 8] = ["COUNT(", "COUNT (", "SUM(", "AVG(", "MIN(", "MAX
 pub(crate) struct Statements {
     /// Those with a share of the time that matters and that can be felt, the heaviest first.
     pub heavy: Vec<Heavy>,
+    /// The one with most calls, and its share (0-1) of all calls.
+    pub most_called: Option<(DigestUse, f64)>,
     /// Mean time of a commit, seconds, if commits are statements.
     pub commit_s: Option<f64>,
     /// Waits for locks that a server logged.
     pub locked: Option<(f64, Evidence)>,
+    /// Whether they are PostgreSQL's.
+    pub are_postgresql: bool,
 }
 
 /// One of them.
@@ -75,7 +79,11 @@ impl Statements {
         let commits: Vec<&DigestUse> = all.iter().filter(|of| of.text.eq_ignore_ascii_case("commit")).collect();
         let (took, calls) = commits.iter().fold((0.0, 0.0), |(took, n), of| (took + of.seconds, n + of.calls));
         let commit_s = (calls > 0.0).then(|| took / calls);
-        Self { heavy, commit_s, locked: locked(view) }
+        let are_postgresql = all.iter().any(|of| of.source.starts_with("postgresql"));
+        let calls: f64 = all.iter().map(|of| of.calls).sum();
+        let most_called = all.iter().max_by(|a, b| a.calls.total_cmp(&b.calls));
+        let most_called = most_called.map(|of| (of.clone(), of.calls / calls.max(1.0)));
+        Self { heavy, most_called, commit_s, locked: locked(view), are_postgresql }
     }
 }
 

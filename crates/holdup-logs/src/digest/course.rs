@@ -12,6 +12,9 @@ const STRETCHES_MAX: usize = 64;
 /// The least width, microseconds: most logs tell no less than a second.
 const WIDTH_US: i64 = 1_000_000;
 
+/// An end this far from a start and the duration is of another zone, microseconds.
+const NEAR_US: u64 = 60_000_000;
+
 /// Sums of the executions that ended in one stretch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
@@ -63,7 +66,10 @@ impl Course {
     pub fn add(&mut self, event: &Event) {
         let took = event.measures.iter().find(|(number, _)| *number == QUERY_TIME).map_or(0, |(_, value)| *value);
         let took = i64::try_from(took).unwrap_or(0);
-        let Some(end) = event.ended_us.or_else(|| event.at_us?.checked_add(took)) else { return };
+        // The two may be of different zones: seconds since 1970, and the server's own time.
+        let is_near = |end: &i64| event.at_us.is_none_or(|at| end.abs_diff(at) <= took.unsigned_abs() + NEAR_US);
+        let ended = event.ended_us.filter(is_near);
+        let Some(end) = ended.or_else(|| event.at_us?.checked_add(took)) else { return };
         let stretch = self.at(end);
         stretch.calls += 1;
         event.measures.iter().for_each(|(number, value)| stretch.put(*number, *value));

@@ -15,18 +15,22 @@ const QUICK: f64 = 0.2;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     signs.extend(STRONG, facts.sessions_in(MOST, "waited for a lock", |of, _| of == "lock_wait"));
+    let mut has_statement = false;
     for heavy in &facts.statements.heavy {
         let locked = heavy.locked();
         if locked >= MOST && heavy.share * locked >= SOME {
             let why = format!("{} of that in locks", percent(locked));
             let evidence = heavy.evidence(&facts.view, "lock_ns", percent(locked), &why);
             signs.accounting(STRONG, evidence, heavy.share(locked));
+            has_statement = true;
         } else if waits_unseen(heavy) {
             unseen(facts, heavy, signs);
         }
     }
     if let Some((sessions, evidence)) = &facts.statements.locked {
-        signs.add(CERTAIN * (0.5 + 0.5 * (sessions / MOST).min(1.0)) * (sessions / SOME).min(1.0), evidence.clone());
+        // With a statement it is the same fact, in other figures.
+        let strength = if has_statement { FAIR } else { CERTAIN * (sessions / MOST).min(1.0) };
+        signs.add(strength * (sessions / SOME).min(1.0), evidence.clone());
     }
 }
 
@@ -42,11 +46,8 @@ fn waits_unseen(heavy: &Heavy) -> bool {
 fn unseen(facts: &Facts<'_>, heavy: &Heavy, signs: &mut Signs) {
     let each_s = heavy.each_s();
     let Some(commit_s) = facts.statements.commit_s.filter(|commit_s| *commit_s <= QUICK * each_s) else { return };
-    let why = format!(
-        "a call examined {:.0} rows, so it waited; the log does not count waits for row locks",
-        heavy.of.examined_each()
-    );
-    let evidence = heavy.evidence(&facts.view, "duration_ns", ms(each_s * 1e3), &why);
+    let why = "a call examined hardly a row, so it waited; the log does not count waits for row locks";
+    let evidence = heavy.evidence(&facts.view, "duration_ns", ms(each_s * 1e3), why);
     signs.accounting(FAIR, evidence.clone(), heavy.share(1.0));
     let text = format!("commits took {}: the wait is not one for the disk of the log", ms(commit_s * 1e3));
     signs.add(FAIR, evidence.saying("as long as the statement, if the log's disk were the cause", text));

@@ -18,7 +18,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     signs.extend(FAIR, facts.sessions_in(SOME, "made or removed a temporary table", of_table));
     for heavy in facts.statements.heavy.iter().filter(|heavy| heavy.spilled() >= MOST && heavy.locked() < MOST) {
         let spilled = percent(heavy.spilled());
-        let why = format!("{spilled} of its calls wrote a temporary table or sort to disk");
+        let why = format!("{spilled} of its calls wrote a temporary table or file to disk");
         let evidence = heavy.evidence(&facts.view, "temporary_disk_tables", spilled, &why);
         signs.accounting(STRONG * heavy.spilled(), evidence, heavy.share(1.0));
         let text = format!("next, its plan: {}", heavy.explain());

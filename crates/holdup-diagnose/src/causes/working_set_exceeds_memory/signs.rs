@@ -8,6 +8,9 @@ use crate::instant::{MOST, SOME, Signs};
 use crate::resources::disk::PLAIN_READ_BYTES;
 use crate::strength::{FAIR, STRONG};
 
+/// A call that examines no more rows than this finds them by an index.
+const FEW_ROWS: f64 = 1_000.0;
+
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     // Of what was read, a thread waited for each page: data does not fit in memory.
     if let Some((each, evidence)) = &facts.read_per_fault
@@ -21,7 +24,10 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         if read >= MOST && heavy.share * read >= SOME {
             let why = format!("{} of that waited for reads from files", percent(read));
             let evidence = heavy.evidence(&facts.view, "duration_ns", percent(read), &why);
-            signs.accounting(FAIR, evidence, heavy.share(read));
+            // A few rows by an index, each read from a file: they are not in memory. Many rows are
+            // read through for want of an index.
+            let strength = if heavy.of.examined_each() <= FEW_ROWS { STRONG } else { FAIR };
+            signs.accounting(strength, evidence, heavy.share(read));
         }
     }
     signs.extend(FAIR * 0.9, facts.disk_that(|work| work == DiskWork::ReadsPages));

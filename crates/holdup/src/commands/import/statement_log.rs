@@ -4,6 +4,7 @@
 
 mod heard;
 mod rows;
+mod zone;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -16,6 +17,7 @@ use holdup_recording::{Batch, Coverage, clock, words};
 
 use self::heard::Heard;
 use self::rows::Course;
+use self::zone::Zone;
 use super::writer::Writer;
 use super::{InputFile, Report, guard};
 use crate::failure::Failure;
@@ -33,6 +35,15 @@ struct Server {
     outcome: Outcome,
     course: Course,
     heard: Heard,
+    zone: Zone,
+}
+
+impl Server {
+    /// Its first and last moment, in UTC.
+    fn span(&self) -> Option<(i64, i64)> {
+        let (from, to) = self.course.span?;
+        Some((from.saturating_sub(self.zone.ahead_ns), to.saturating_sub(self.zone.ahead_ns)))
+    }
 }
 
 /// Whether a file that begins like this is a log of statements.
@@ -73,7 +84,7 @@ pub(super) fn import(files: Vec<InputFile>, dir: &Path) -> Result<Report, Failur
     for (scheme, files) in by_scheme {
         servers.push(read(scheme, files)?);
     }
-    let spans = servers.iter().filter_map(|server| server.course.span);
+    let spans = servers.iter().filter_map(Server::span);
     let Some(span) = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))) else {
         return Err(Failure::Unusable(format!("{}: the log has no statement with its time", names.join(", "))));
     };
@@ -81,12 +92,15 @@ pub(super) fn import(files: Vec<InputFile>, dir: &Path) -> Result<Report, Failur
     let mut all = Vec::new();
     for server in &mut servers {
         let mut written = Ok(());
-        server.course.rows(&server.source, &server.outcome.tally, &mut |batch: Batch| {
+        let ahead_ns = server.zone.ahead_ns;
+        server.course.rows(&server.source, &server.outcome.tally, &mut |mut batch: Batch| {
+            batch.move_times(-ahead_ns);
             if written.is_ok() {
                 written = writer.put(span.0, batch);
             }
         });
         written?;
+        server.heard.batch.move_times(-ahead_ns);
         writer.put(span.0, std::mem::take(&mut server.heard.batch))?;
         all.push(covered(server));
     }
@@ -105,6 +119,11 @@ fn read(scheme: &'static str, files: Vec<InputFile>) -> Result<Server, Failure> 
         listener: (scheme == "postgresql").then_some(listener),
         ..Options::default()
     };
+    let zone = match scheme {
+        // A slow log has seconds since 1970 as well.
+        "mysql" => Zone::default(),
+        _ => files.first().map_or_else(Zone::default, |file| Zone::find(&file.head)),
+    };
     let stream = |file: InputFile| -> (PathBuf, Box<dyn Read + Send>) {
         (PathBuf::from(file.shown), Box::new(std::io::Cursor::new(file.head).chain(file.rest)))
     };
@@ -112,7 +131,7 @@ fn read(scheme: &'static str, files: Vec<InputFile>) -> Result<Server, Failure> 
     let outcome = guard::reading(&shown, || run_streams(streams, &options).map_err(Failure::unusable))?;
     let heard = heard::finished(&heard);
     let course = Course::of(&outcome.tally, heard.span());
-    Ok(Server { source, outcome, course, heard })
+    Ok(Server { source, outcome, course, heard, zone })
 }
 
 /// The coverage of a server: what its log lacks, and how to have it.
@@ -123,6 +142,7 @@ fn covered(server: &Server) -> Coverage {
     if server.heard.left_out > 0 {
         why.push(format!("{} messages were left out", words::count(server.heard.left_out)));
     }
+    why.extend(server.zone.note());
     let problems = tally.problems.all().map(|(_, count, _)| count).sum();
     let enable = rows::enable(&server.source, tally).map(str::to_owned);
     Coverage { enable, ..coverage(&server.source, &why, tally.events, problems) }
@@ -130,7 +150,7 @@ fn covered(server: &Server) -> Coverage {
 
 fn text(servers: &[Server], (from, to): (i64, i64), dir: &Path) -> String {
     let mut text = String::new();
-    for Server { source, outcome, heard, .. } in servers {
+    for Server { source, outcome, heard, zone, .. } in servers {
         let tally = &outcome.tally;
         text += &format!(
             "{source}: {} executions of {} statements, {} messages",
@@ -141,6 +161,9 @@ fn text(servers: &[Server], (from, to): (i64, i64), dir: &Path) -> String {
         text += &format!(", from {} to {} -> {}\n", clock::rfc3339(from), clock::rfc3339(to), dir.display());
         for heaviest in rows::heaviest(tally, SHOWN) {
             text += &format!("{heaviest}\n");
+        }
+        for note in zone.note() {
+            text += &format!("note: {note}\n");
         }
         for (problem, count, _) in tally.problems.all() {
             text += &format!("note: {} {}\n", words::count(count), problem.words());
@@ -165,3 +188,6 @@ fn json(servers: &[Server], (from, to): (i64, i64), dir: &Path) -> serde_json::V
         "logs": logs.collect::<Vec<_>>(),
     })
 }
+
+#[cfg(test)]
+mod tests;
