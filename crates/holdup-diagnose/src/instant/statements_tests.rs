@@ -27,7 +27,7 @@ fn made(text: &str, each: (i64, i64, i64, i64, i64)) -> SyntheticRecording {
 
 fn signs(recording: &Recording, cause: Cause) -> Option<Weighed> {
     let case = Case::new(recording, None);
-    let facts = Facts::read(&case);
+    let facts = Facts::read(case.view(case.whole()));
     let mut signs = Signs::default();
     cause.definition().signs.expect("a cause with signs")(&facts, &mut signs);
     signs.weigh()
