@@ -162,7 +162,7 @@ fn text(servers: &[Server], (from, to): (i64, i64), dir: &Path) -> String {
         for heaviest in rows::heaviest(tally, SHOWN) {
             text += &format!("{heaviest}\n");
         }
-        for note in zone.note() {
+        if let Some(note) = zone.note() {
             text += &format!("note: {note}\n");
         }
         for (problem, count, _) in tally.problems.all() {
