@@ -17,6 +17,7 @@ use super::accept_queue::AcceptQueue;
 use super::documents::Documents;
 use super::happened::Happened;
 use super::pods::Pods;
+use super::statements::Statements;
 use super::{MANY, OF_WINDOW, Share, Sign, machine};
 use crate::next_command::Machine;
 use crate::resources::cpu::{FULL, gives_way_seconds};
@@ -88,6 +89,7 @@ pub(crate) struct Facts<'c> {
     pub documents: Documents,
     /// Kills, restarts, errors and other events of the stretch and shortly before.
     pub happened: Happened<'c>,
+    pub statements: Statements,
     pub pods: Pods<'c>,
 }
 
@@ -146,9 +148,12 @@ impl<'c> Facts<'c> {
         let postgresql = view.sources_of(metrics::postgresql::ACTIVITY_SESSIONS.name);
         let load = gauge(metrics::host::LOAD_AVERAGE_1M.name, &[]);
         let idle = idle(&view);
+        let statements = Statements::read(&view);
         let read_per_fault = read_per_fault(&view, disk.as_ref());
         Self {
             documents: Documents::read(&view, disk.as_ref()),
+            is_postgresql: !postgresql.is_empty() || statements.are_postgresql,
+            statements,
             read_per_fault,
             cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
             has_load: load.is_some() || idle.is_some() || disk.is_some(),
@@ -168,7 +173,6 @@ impl<'c> Facts<'c> {
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),
             has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
-            is_postgresql: !postgresql.is_empty(),
             happened: Happened::read(&view),
             pods: Pods::read(&view),
             machine: machine::of_database(&view),
@@ -183,7 +187,8 @@ impl<'c> Facts<'c> {
         let sampled = || series.into_iter().any(|(_, points)| !within(points, window).is_empty());
         let has_threads = || tables.threads.rows.iter().any(|row| window.contains(row.observed_at));
         let has_events = || tables.events.rows.iter().any(|row| window.contains(row.observed_at));
-        self.sessions.is_some() || sampled() || has_threads() || has_events()
+        let has_statements = || self.statements.most_called.is_some();
+        self.sessions.is_some() || sampled() || has_threads() || has_events() || has_statements()
     }
 
     /// How often the same thing was read at most. Rates are left out: one output may have many.

@@ -10,6 +10,9 @@ mod machine;
 pub(crate) mod pods;
 #[cfg(test)]
 mod pods_tests;
+pub(crate) mod statements;
+#[cfg(test)]
+mod statements_tests;
 
 use holdup_signals::evidence::Evidence;
 use holdup_signals::host::threads::Place;

@@ -1,5 +1,7 @@
 //! Writes to MongoDB's primary wait for its secondaries.
 
+mod signs;
+
 use crate::change::Fix;
 use holdup_recording::metrics::{self, Metric};
 
@@ -14,6 +16,7 @@ use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::OnMongodb,
+    signs: Some(signs::find),
     ..Definition::new(Cause::ReplicationWait, DOC, Judge::Alone(judge), &NEXT)
 };
 

@@ -1,9 +1,15 @@
 //! Random reads of pages, by themselves or each with a window of readahead.
 
-use crate::instant::Signs;
+use holdup_recording::words::percent;
+
 use crate::instant::facts::{DiskWork, Facts};
+use crate::instant::statements::READS;
+use crate::instant::{MOST, SOME, Signs};
 use crate::resources::disk::PLAIN_READ_BYTES;
 use crate::strength::{FAIR, STRONG};
+
+/// A call that examines no more rows than this finds them by an index.
+const FEW_ROWS: f64 = 1_000.0;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     // Of what was read, a thread waited for each page: data does not fit in memory.
@@ -12,6 +18,17 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         && *each <= PLAIN_READ_BYTES
     {
         signs.add(STRONG, evidence.clone());
+    }
+    for heavy in &facts.statements.heavy {
+        let read = heavy.in_stages(&READS);
+        if read >= MOST && heavy.share * read >= SOME {
+            let why = format!("{} of that waited for reads from files", percent(read));
+            let evidence = heavy.evidence(&facts.view, "duration_ns", percent(read), &why);
+            // A few rows by an index, each read from a file: they are not in memory. Many rows are
+            // read through for want of an index.
+            let strength = if heavy.of.examined_each() <= FEW_ROWS { STRONG } else { FAIR };
+            signs.accounting(strength, evidence, heavy.share(read));
+        }
     }
     signs.extend(FAIR * 0.9, facts.disk_that(|work| work == DiskWork::ReadsPages));
     signs.extend(FAIR, facts.disk_that(|work| work == DiskWork::ReadsWindows));
