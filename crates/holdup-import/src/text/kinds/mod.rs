@@ -48,7 +48,7 @@ use super::json::{self, Document, Value};
 use super::number::{number, size};
 use super::out::{HOST, Report};
 use super::paste::Line;
-use super::table::{self, Columns, Row, Table, footer_line, spaced};
+use super::table::{self, Columns, Row, Select, Table, footer_line, spaced};
 
 /// Whether a line that begins as a prompt of root does is a heading: of `pidstat -h`, or of a
 /// section of Redis' `INFO`.
@@ -90,22 +90,36 @@ impl Kind {
         Self { name, form: Form::Document { recognises, read } }
     }
 
-    /// The kind of the output that begins with these lines.
-    pub(super) fn of(lines: &[Line]) -> Option<&'static Self> {
-        let columns = LazyCell::new(|| table::header(lines));
+    /// The kind of the output that begins with these lines below a statement, and whether its header
+    /// was cut.
+    pub(super) fn of(lines: &[Line], above: Option<&Select>) -> Option<(&'static Self, bool)> {
+        let columns = LazyCell::new(|| table::header(lines, above));
         let head = LazyCell::new(|| json::head(lines));
-        KINDS.iter().find(|kind| match kind.form {
+        let printed = KINDS.iter().find(|kind| match kind.form {
             Form::Lines { recognises, .. } => recognises(lines),
             Form::Table { recognises, .. } => columns.as_ref().is_some_and(recognises),
             Form::Document { recognises, .. } => head.as_ref().is_some_and(recognises),
+        });
+        printed.map(|kind| (kind, false)).or_else(|| {
+            let columns = table::header_of_rows(lines, above)?;
+            let fits = |kind: &&Self| matches!(kind.form, Form::Table { recognises, .. } if recognises(&columns));
+            KINDS.iter().find(fits).map(|kind| (kind, true))
         })
     }
 
-    /// Reads it from the first line on; returns the number of lines read.
-    pub(super) fn read(&self, lines: &[Line], context: &mut Context) -> usize {
+    /// Reads it from the first line on, as it was recognised; returns the number of lines read.
+    pub(super) fn read(
+        &self,
+        lines: &[Line],
+        (above, is_headless): (Option<&Select>, bool),
+        context: &mut Context,
+    ) -> usize {
         match self.form {
             Form::Lines { read, .. } => read(lines, context),
-            Form::Table { read, .. } => table::read(lines).map_or(1, |table| {
+            Form::Table { read, .. } => table::read(lines, above, is_headless).map_or(1, |table| {
+                if table.is_cut {
+                    context.out.note(format!("{}: rows were left out of the paste; only those shown are counted", self.name));
+                }
                 read(&table, context);
                 table.used
             }),

@@ -36,7 +36,7 @@ const MEMORY_UNITS: [(&str, f64); 5] =
 
 /// Counts by state: MySQL's sessions have other states.
 fn is_counts(lines: &[Line]) -> bool {
-    let Some(columns) = table::header(lines) else { return false };
+    let Some(columns) = table::header(lines, None) else { return false };
     if columns.len() > 6
         || !columns.has(&["count"])
         || columns.has(&["pid"])
@@ -47,13 +47,13 @@ fn is_counts(lines: &[Line]) -> bool {
     if columns.has(&["wait_event_type"]) {
         return true;
     }
-    let Some(table) = table::read(lines.get(..40).unwrap_or(lines)) else { return false };
+    let Some(table) = table::read(lines.get(..40).unwrap_or(lines), None, false) else { return false };
     let mut states = table.rows().filter_map(|row| row.text(&["state"])).peekable();
     states.peek().is_some() && states.all(|state| STATES.contains(&state))
 }
 
 fn read_counts(lines: &[Line], context: &mut Context) -> usize {
-    let Some(table) = table::read(lines) else { return 1 };
+    let Some(table) = table::read(lines, None, false) else { return 1 };
     let at = context.instant_of("counts of pg_stat_activity");
     let mut sessions = Sessions::default();
     // Without a state it is one of the server's own processes.
