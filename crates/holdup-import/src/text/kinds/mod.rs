@@ -5,12 +5,15 @@ mod blockdev;
 mod connections;
 mod cpu_table;
 mod df;
+mod digests;
+mod explain;
 mod figure;
 mod innodb;
 mod iostat;
 mod kernel_events;
 mod kernel_log;
 mod kubectl;
+mod locks;
 mod lsblk;
 mod lscpu;
 mod memory;
@@ -23,6 +26,7 @@ mod pg_statements;
 mod pg_units;
 mod pg_views;
 mod pidstat;
+mod poolers;
 mod postgresql;
 mod processlist;
 mod ps;
@@ -50,10 +54,10 @@ use super::out::{HOST, Report};
 use super::paste::Line;
 use super::table::{self, Columns, Row, Select, Table, footer_line, spaced};
 
-/// Whether a line that begins as a prompt of root does is a heading: of `pidstat -h`, or of a
-/// section of Redis' `INFO`.
+/// Whether a line that begins as a prompt does is output: a heading of `pidstat -h` or of a section
+/// of Redis' `INFO`, or a node of a plan.
 pub(super) fn is_heading(text: &str) -> bool {
-    text.starts_with('#') && (pidstat::is_header(text) || redis::is_section(text))
+    text.starts_with('#') && (pidstat::is_header(text) || redis::is_section(text)) || explain::is_node(text)
 }
 
 /// A kind of output.
@@ -163,6 +167,20 @@ pub(super) const KINDS: &[Kind] = &[
     lsblk::KIND,
     lscpu::KIND,
     innodb::KIND,
+    explain::KIND,
+    explain::TABLE,
+    explain::DOCUMENT,
+    locks::BLOCKED,
+    locks::TRANSACTIONS,
+    locks::METADATA,
+    locks::ROWS,
+    locks::POSTGRESQL,
+    poolers::POOLS,
+    poolers::CLIENTS,
+    poolers::STATS,
+    poolers::DATABASES,
+    poolers::SERVERS,
+    digests::KIND,
     processlist::KIND,
     thread_pool::KIND,
     thread_pool::QUEUES,
@@ -173,7 +191,6 @@ pub(super) const KINDS: &[Kind] = &[
     postgresql::ACTIVITY,
     postgresql::SETTINGS,
     pg_statements::KIND,
-    pg_views::LOCKS,
     pg_views::KIND,
     ss::KIND,
     netstat::KIND,
