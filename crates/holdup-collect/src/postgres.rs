@@ -42,6 +42,7 @@ use crate::reading::Out;
 use crate::{Collector, ProbeError, ReadError};
 
 pub use self::catalog::Catalog;
+pub use self::log::{Entry, Messages};
 #[doc(hidden)]
 pub use self::log::fuzz;
 #[doc(hidden)]

@@ -15,6 +15,7 @@ use holdup_signals::{Disk, Gauge, View};
 use super::accept_queue::AcceptQueue;
 use super::documents::Documents;
 use super::pods::Pods;
+use super::statements::Statements;
 use super::{MANY, OF_WINDOW, machine};
 use crate::case::Case;
 use crate::next_command::Machine;
@@ -85,6 +86,7 @@ pub(crate) struct Facts<'c> {
     pub machine: Machine,
     pub is_postgresql: bool,
     pub documents: Documents,
+    pub statements: Statements,
     pub pods: Pods<'c>,
 }
 
@@ -147,6 +149,7 @@ impl<'c> Facts<'c> {
         let read_per_fault = read_per_fault(&view, disk.as_ref());
         Self {
             documents: Documents::read(&view, disk.as_ref()),
+            statements: Statements::read(&view),
             read_per_fault,
             cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
             has_load: load.is_some() || idle.is_some() || disk.is_some(),

@@ -9,6 +9,7 @@ mod machine;
 pub(crate) mod pods;
 #[cfg(test)]
 mod pods_tests;
+pub(crate) mod statements;
 
 use holdup_signals::evidence::Evidence;
 use holdup_signals::host::threads::Place;

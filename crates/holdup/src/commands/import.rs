@@ -11,6 +11,7 @@ mod kubernetes;
 mod mixed;
 mod packets;
 mod sorted;
+mod statement_log;
 mod text;
 mod together;
 mod traces;
@@ -271,6 +272,7 @@ fn read_group(kind: FileKind, mut files: Vec<InputFile>, dir: Option<&Path>, arg
         },
         FileKind::Traces => traces::import(files, &place, args.columns.as_ref()),
         FileKind::AccessLog => access::import(files, &place, args.log_format.as_deref()),
+        FileKind::StatementLog => statement_log::import(files, &place),
         FileKind::Ftdc => ftdc::import(files, &place),
         FileKind::Kubernetes => kubernetes::import(files, &place),
         FileKind::Cloud => aws::import(files, &place, args.db_instance.as_deref()),

@@ -1,7 +1,10 @@
 //! Random reads of pages, by themselves or each with a window of readahead.
 
-use crate::instant::Signs;
+use holdup_recording::words::percent;
+
 use crate::instant::facts::{DiskWork, Facts};
+use crate::instant::statements::READS;
+use crate::instant::{MOST, SOME, Signs};
 use crate::resources::disk::PLAIN_READ_BYTES;
 use crate::strength::{FAIR, STRONG};
 
@@ -12,6 +15,14 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         && *each <= PLAIN_READ_BYTES
     {
         signs.add(STRONG, evidence.clone());
+    }
+    for heavy in &facts.statements.heavy {
+        let read = heavy.in_stages(&READS);
+        if read >= MOST && heavy.share * read >= SOME {
+            let why = format!("{} of that waited for reads from files", percent(read));
+            let evidence = heavy.evidence(&facts.view, "duration_ns", percent(read), &why);
+            signs.accounting(FAIR, evidence, heavy.share(read));
+        }
     }
     signs.extend(FAIR * 0.9, facts.disk_that(|work| work == DiskWork::ReadsPages));
     signs.extend(FAIR, facts.disk_that(|work| work == DiskWork::ReadsWindows));
