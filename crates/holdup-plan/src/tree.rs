@@ -78,7 +78,8 @@ fn number(text: &str, name: &str) -> Option<f64> {
 
 /// `Index lookup on t using t_a (a=5)  (cost=0.35 rows=1) (actual time=0.02..0.03 rows=1 loops=1)`
 fn node(line: &str) -> Option<Node> {
-    let begin = ["  (cost=", "  (rows=", "  (actual ", "  (never executed)"].iter().filter_map(|mark| line.find(mark)).min();
+    let begin =
+        ["  (cost=", "  (rows=", "  (actual ", "  (never executed)"].iter().filter_map(|mark| line.find(mark)).min();
     let (head, figures) = line.split_at_checked(begin.unwrap_or(line.len()))?;
     let (planned, actual) = figures.split_once("(actual ").map_or((figures, ""), |(planned, actual)| (planned, actual));
     let access = ACCESSES.iter().find_map(|(words, kind)| Some((head.strip_prefix(words)?, *kind)));
@@ -86,7 +87,8 @@ fn node(line: &str) -> Option<Node> {
         Some((rest, kind)) => {
             let mut words = rest.split(' ');
             let relation = words.next().map(|name| name.trim_matches('`').to_owned());
-            let index = rest.split_once(" using ").and_then(|(_, rest)| rest.split([' ', ',']).next()).map(str::to_owned);
+            let index =
+                rest.split_once(" using ").and_then(|(_, rest)| rest.split([' ', ',']).next()).map(str::to_owned);
             Node { kind: kind.to_owned(), relation, index, ..Node::default() }
         }
         None => {
@@ -110,7 +112,9 @@ fn node(line: &str) -> Option<Node> {
 /// The node with each filter made part of the access to a table below it.
 fn folded(mut node: Node) -> Node {
     node.children = node.children.into_iter().map(folded).collect();
-    if node.kind != "Filter" || node.children.first().is_none_or(|child| child.relation.is_none() || child.filter.is_some()) {
+    if node.kind != "Filter"
+        || node.children.first().is_none_or(|child| child.relation.is_none() || child.filter.is_some())
+    {
         return node;
     }
     let rest = node.children.split_off(1);
@@ -156,6 +160,8 @@ mod tests {
         assert_eq!(all.iter().find(|node| node.kind == "eq_ref").unwrap().loops, Some(0.0));
         assert!(!plan.to_json().contains("canary"));
         assert_eq!((tree("SELECT 1"), tree("")), (None, None));
-        assert!(tree(&"    ".repeat(500).lines().map(|line| format!("{line}-> Limit\n")).collect::<String>()).is_some());
+        assert!(
+            tree(&"    ".repeat(500).lines().map(|line| format!("{line}-> Limit\n")).collect::<String>()).is_some()
+        );
     }
 }

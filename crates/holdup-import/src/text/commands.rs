@@ -41,7 +41,8 @@ pub(super) fn commands(lines: &[Line]) -> Vec<Command> {
         if is_statement && !lines.get(last).is_some_and(|line| is_ended(&line.text)) {
             last = end(lines, last + 1).unwrap_or(last);
         }
-        let parts: Vec<&str> = lines.get(first..=last).unwrap_or_default().iter().map(|line| line.text.trim()).collect();
+        let parts: Vec<&str> =
+            lines.get(first..=last).unwrap_or_default().iter().map(|line| line.text.trim()).collect();
         let text = parts.join(" ");
         let select = select(&text);
         all.push(Command { first, last, text, select });
@@ -64,7 +65,8 @@ fn is_ended(text: &str) -> bool {
 /// The line that ends a statement which goes on here.
 fn end(lines: &[Line], from: usize) -> Option<usize> {
     let rest = lines.get(from..)?.iter().take(LINES);
-    let is_other = |line: &Line| line.is_command || line.is_blank() || line.text.starts_with('|') || is_drawn_line(&line.text);
+    let is_other =
+        |line: &Line| line.is_command || line.is_blank() || line.text.starts_with('|') || is_drawn_line(&line.text);
     let below = rest.take_while(|line| !is_other(line)).position(|line| is_ended(&line.text));
     below.map(|below| from + below)
 }
@@ -73,7 +75,9 @@ fn end(lines: &[Line], from: usize) -> Option<usize> {
 fn is_bare(lines: &[Line], at: usize, before: Option<&Command>) -> bool {
     let Some(line) = lines.get(at).filter(|line| begins(&line.text) && !line.text.contains('\t')) else { return false };
     let is_free = match at.checked_sub(1).and_then(|above| lines.get(above)) {
-        Some(above) => above.is_blank() || footer_line(&above.text) || before.is_some_and(|before| before.last + 1 == at),
+        Some(above) => {
+            above.is_blank() || footer_line(&above.text) || before.is_some_and(|before| before.last + 1 == at)
+        }
         None => true,
     };
     let is_above = |line: &Line| line.text.starts_with('|') || is_drawn_line(&line.text);

@@ -21,8 +21,8 @@ pub use documents::{Document, cut_documents, is_only_commands};
 use commands::{Command, commands};
 use context::Context;
 use kinds::Kind;
-use table::Select;
 use paste::Line;
+use table::Select;
 
 /// Lines kept of those that were not understood.
 const UNREAD_KEPT: usize = 1_000;

@@ -62,7 +62,6 @@ pub(super) fn lines(bytes: &[u8], is_heading: fn(&str) -> bool) -> Vec<Line> {
 fn clean(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let mut out = String::with_capacity(text.len());
-    let is_drawn = text.trim_end().ends_with(|c| ('\u{2500}'..='\u{257f}').contains(&c));
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
@@ -84,17 +83,30 @@ fn clean(line: &[u8]) -> String {
             },
             '\u{a0}' | '\u{202f}' => out.push(' '),
             '\t' => out.push('\t'),
-            // Lines that psql and others draw: bars, dashes, and where they meet.
-            '\u{2502}' | '\u{2503}' | '\u{2551}' => out.push('|'),
-            '\u{2500}' | '\u{2501}' | '\u{2550}' => out.push('-'),
-            // Where lines meet: other tools draw branches of trees with the same signs.
-            '\u{2504}'..='\u{257f}' if is_drawn => out.push('+'),
             '\u{feff}' => {}
             c if c.is_control() => {}
             c => out.push(c),
         }
     }
-    out
+    plain_lines(out)
+}
+
+/// The line with signs for what psql and others draw: bars, dashes, and where they meet. Where a line
+/// does not end in one, they are branches of a tree, which other tools draw with the same signs.
+fn plain_lines(line: String) -> String {
+    let is_drawn = |c: char| ('\u{2500}'..='\u{257f}').contains(&c);
+    if !line.contains(is_drawn) {
+        return line;
+    }
+    let meets = line.trim_end().ends_with(is_drawn);
+    let plain = |c: char| match c {
+        '\u{2502}' | '\u{2503}' | '\u{2551}' => '|',
+        '\u{2500}' | '\u{2501}' | '\u{2550}' => '-',
+        '\u{253c}' => '+',
+        c if meets && is_drawn(c) => '+',
+        c => c,
+    };
+    line.chars().map(plain).collect()
 }
 
 fn understood(number: usize, text: &str, is_heading: fn(&str) -> bool) -> Line {

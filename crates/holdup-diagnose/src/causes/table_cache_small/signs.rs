@@ -9,5 +9,5 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         let state = state.to_lowercase();
         state.contains("opening table") || state.contains("closing table")
     };
-    signs.extend(FAIR, facts.sessions_in(SOME, "opened or closed tables", of_cache));
+    facts.holds(signs, (FAIR, SOME), "opened or closed tables", of_cache);
 }

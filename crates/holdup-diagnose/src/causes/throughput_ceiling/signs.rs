@@ -7,6 +7,6 @@ use crate::strength::FAIR;
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     if facts.is_postgresql {
         let waits = |_: &str, state: &str| is_read_wait(state) || is_log_wait(state);
-        signs.extend(FAIR * 0.9, facts.sessions_in(MOST, "waited for the disk", waits));
+        facts.holds(signs, (FAIR * 0.9, MOST), "waited for the disk", waits);
     }
 }

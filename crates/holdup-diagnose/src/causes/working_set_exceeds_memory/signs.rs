@@ -6,7 +6,7 @@ use crate::instant::facts::{DiskWork, Facts};
 use crate::instant::statements::READS;
 use crate::instant::{MOST, SOME, Signs};
 use crate::resources::disk::PLAIN_READ_BYTES;
-use crate::strength::{FAIR, STRONG};
+use crate::strength::{FAIR, STRONG, WEAK};
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     // Of what was read, a thread waited for each page: data does not fit in memory.
@@ -24,6 +24,10 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
             signs.accounting(FAIR, evidence, heavy.share(read));
         }
     }
+    // A read by PostgreSQL, or the wait for a page of its buffers that another one is read into.
+    let of_page =
+        |_: &str, state: &str| ["DataFileRead", "BufferMapping", "BufferIO"].iter().any(|of| state.ends_with(of));
+    facts.holds(signs, (WEAK, MOST), "waited for a page that was not in memory", of_page);
     signs.extend(FAIR * 0.9, facts.disk_that(|work| work == DiskWork::ReadsPages));
     signs.extend(FAIR, facts.disk_that(|work| work == DiskWork::ReadsWindows));
 }

@@ -37,16 +37,8 @@ const COUNTS: [([&str; 2], Field); 8] = [
 
 /// Nanoseconds of a time: picoseconds, or a number with a unit (`1.52 m`).
 fn nanoseconds(text: &str) -> Option<f64> {
-    const UNITS: [(&str, f64); 8] = [
-        ("ps", 1e-3),
-        ("ns", 1.0),
-        ("us", 1e3),
-        ("ms", 1e6),
-        ("s", 1e9),
-        ("m", 60e9),
-        ("h", 3600e9),
-        ("d", 86_400e9),
-    ];
+    const UNITS: [(&str, f64); 8] =
+        [("ps", 1e-3), ("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9), ("d", 86_400e9)];
     let (value, unit) = text.split_once(' ').unwrap_or((text, "ps"));
     let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit.trim())?;
     number(value).map(|value| value * factor).filter(|ns| (0.0..9e18).contains(ns))

@@ -41,8 +41,23 @@ enum Form {
 /// Whether a line that looks like a prompt's (`->`) is a node of a plan.
 pub(super) fn is_node(text: &str) -> bool {
     const STEPS: [&str; 17] = [
-        "Limit", "Sort", "Filter", "Table scan", "Index ", "Covering index", "Single-row", "Nested loop", "Group", "Aggregate",
-        "Stream", "Hash", "Inner hash", "Left hash", "Materialize", "Temporary", "Window",
+        "Limit",
+        "Sort",
+        "Filter",
+        "Table scan",
+        "Index ",
+        "Covering index",
+        "Single-row",
+        "Nested loop",
+        "Group",
+        "Aggregate",
+        "Stream",
+        "Hash",
+        "Inner hash",
+        "Left hash",
+        "Materialize",
+        "Temporary",
+        "Window",
     ];
     let inner = text.trim_start_matches([' ', '|']);
     let Some(rest) = inner.strip_prefix("->") else { return false };
@@ -112,7 +127,10 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     };
     let mut used = skip + count;
     used += lines.iter().skip(used).take(2).take_while(|line| table::is_drawn_line(&line.text)).count();
-    used += usize::from(lines.get(used).is_some_and(|line| footer_line(&line.text)));
+    let blanks = lines.iter().skip(used).take_while(|line| line.is_blank()).count();
+    if lines.get(used + blanks).is_some_and(|line| footer_line(&line.text)) {
+        used += blanks + 1;
+    }
     let tree = match form {
         Form::Text => of_text::tree(&unindented(text)),
         Form::Tree => tree::tree(text),
@@ -149,11 +167,18 @@ fn explained(context: &Context, dialect: Dialect) -> String {
     let verbs = ["select", "insert", "update", "delete", "with", "replace", "merge"];
     let statement = begin.and_then(|begin| {
         let is_word = |at: &usize| !lower[..*at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-        let at = verbs.iter().filter_map(|verb| lower[begin..].match_indices(verb).map(|(at, _)| begin + at).find(is_word)).min();
+        let at = verbs
+            .iter()
+            .filter_map(|verb| lower[begin..].match_indices(verb).map(|(at, _)| begin + at).find(is_word))
+            .min();
         command.get(at?..)
     });
-    let text = statement.unwrap_or_default().trim_end().trim_end_matches(['G', 'g']).trim_end_matches(['\\', ';', '"', '\'']);
-    digest_text(if statement.is_some_and(|all| all.trim_end().ends_with("\\G")) { text } else { statement.unwrap_or_default() }, dialect)
+    let text =
+        statement.unwrap_or_default().trim_end().trim_end_matches(['G', 'g']).trim_end_matches(['\\', ';', '"', '\'']);
+    digest_text(
+        if statement.is_some_and(|all| all.trim_end().ends_with("\\G")) { text } else { statement.unwrap_or_default() },
+        dialect,
+    )
 }
 
 /// Adds the row of a plan.

@@ -111,7 +111,8 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         let metric = metrics::mysql::INNODB_CHECKPOINT_AGE_BYTES.name;
         context.out.gauge(at, SOURCE, metric, Labels::none(), (now - checkpoint).max(0.0));
     }
-    let seconds = own.iter().take(8).find_map(|line| after(&line.text, "Per second averages calculated from the last"));
+    let averaged = own.iter().take(8).find_map(|line| line.text.split_once("averages calculated from the last "));
+    let seconds = averaged.and_then(|(_, rest)| number(rest.split(' ').next()?));
     if let Some(seconds) = seconds.filter(|seconds| (1.0..1e6).contains(seconds)) {
         rates(&sections, Report { at, interval_ns: (seconds * 1e9) as i64 }, context);
     }

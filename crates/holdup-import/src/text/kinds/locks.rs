@@ -41,12 +41,26 @@ pub(super) const ROWS: Kind = Kind::table(
 pub(super) const POSTGRESQL: Kind = Kind::table("pg_locks", |columns| columns.has(&["mode", "granted"]), read_pg_locks);
 
 const WAITER: [&str; 9] = [
-    "blocked_pid", "waiting_pid", "waiting_thread", "waiting_session", "blocked_session", "waiting_id", "blocked_id",
-    "blocked_thread", "waiting_process_id",
+    "blocked_pid",
+    "waiting_pid",
+    "waiting_thread",
+    "waiting_session",
+    "blocked_session",
+    "waiting_id",
+    "blocked_id",
+    "blocked_thread",
+    "waiting_process_id",
 ];
 const BLOCKER: [&str; 9] = [
-    "blocking_pid", "blocking_thread", "blocking_session", "blocker_pid", "blocking_id", "blocker_id", "blocker_session",
-    "blocker_thread", "blocking_process_id",
+    "blocking_pid",
+    "blocking_thread",
+    "blocking_session",
+    "blocker_pid",
+    "blocking_id",
+    "blocker_id",
+    "blocker_session",
+    "blocker_thread",
+    "blocking_process_id",
 ];
 
 /// What a row says of the session that waits, and of the one that it waits for.
@@ -63,8 +77,15 @@ const SIDES: [Side; 2] = [
         id: &WAITER,
         query: &["waiting_query", "blocked_query", "blocked_statement", "waiting_statement", "blocked_sql"],
         seconds: &[
-            "wait_age_secs", "waiting_query_secs", "wait_age", "waiting_duration", "blocked_duration", "wait_duration",
-            "blocked_age", "waited", "waiting_age",
+            "wait_age_secs",
+            "waiting_query_secs",
+            "wait_age",
+            "waiting_duration",
+            "blocked_duration",
+            "wait_duration",
+            "blocked_age",
+            "waited",
+            "waiting_age",
         ],
         user: &["blocked_user", "waiting_user", "waiting_account", "blocked_account"],
         state: &["blocked_state", "waiting_state", "waiting_lock_type"],
@@ -72,8 +93,13 @@ const SIDES: [Side; 2] = [
     Side {
         id: &BLOCKER,
         query: &[
-            "blocking_query", "blocking_statement", "current_statement_in_blocking_process",
-            "current_or_recent_query_in_blocking_process", "blocking_sql", "blocker_query", "blocker_statement",
+            "blocking_query",
+            "blocking_statement",
+            "current_statement_in_blocking_process",
+            "current_or_recent_query_in_blocking_process",
+            "blocking_sql",
+            "blocker_query",
+            "blocker_statement",
         ],
         seconds: &["blocking_trx_age", "blocking_duration", "blocking_age", "blocker_age", "blocker_duration"],
         user: &["blocking_user", "blocking_account", "blocker_user"],
@@ -83,8 +109,17 @@ const SIDES: [Side; 2] = [
 
 /// Columns that only MySQL and MariaDB have there.
 const OF_MYSQL: [&str; 12] = [
-    "waiting_trx_id", "blocking_trx_id", "waiting_account", "blocking_account", "waiting_lock_mode", "locked_table",
-    "waiting_thread", "blocking_thread", "sql_kill_blocking_query", "sql_kill_blocking_connection", "wait_started",
+    "waiting_trx_id",
+    "blocking_trx_id",
+    "waiting_account",
+    "blocking_account",
+    "waiting_lock_mode",
+    "locked_table",
+    "waiting_thread",
+    "blocking_thread",
+    "sql_kill_blocking_query",
+    "sql_kill_blocking_connection",
+    "wait_started",
     "object_schema",
 ];
 

@@ -122,9 +122,14 @@ impl Kind {
             Form::Lines { read, .. } => read(lines, context),
             Form::Table { read, .. } => table::read(lines, above, is_headless).map_or(1, |table| {
                 if table.is_cut {
-                    context.out.note(format!("{}: rows were left out of the paste; only those shown are counted", self.name));
+                    context
+                        .out
+                        .note(format!("{}: rows were left out of the paste; only those shown are counted", self.name));
                 }
-                read(&table, context);
+                match table.is_header_only(lines) {
+                    true => context.unread.extend(0..table.used),
+                    false => read(&table, context),
+                }
                 table.used
             }),
             Form::Document { read, .. } => match json::read(lines) {

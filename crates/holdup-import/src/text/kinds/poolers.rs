@@ -14,26 +14,38 @@ const PROXYSQL: &str = "proxysql://pasted";
 /// PgBouncer's console is a database of its own, whose clients ask for figures.
 const CONSOLE: &str = "pgbouncer";
 
-pub(super) const POOLS: Kind =
-    Kind::table("SHOW POOLS", |columns| columns.has(&["cl_active"]) && columns.has_any(&["sv_active", "cl_waiting"]), read_pools);
+pub(super) const POOLS: Kind = Kind::table(
+    "SHOW POOLS",
+    |columns| columns.has(&["cl_active"]) && columns.has_any(&["sv_active", "cl_waiting"]),
+    read_pools,
+);
 
-pub(super) const STATS: Kind =
-    Kind::table("SHOW STATS", |columns| columns.has_any(&["total_xact_count", "total_query_count"]), |table, context| {
+pub(super) const STATS: Kind = Kind::table(
+    "SHOW STATS",
+    |columns| columns.has_any(&["total_xact_count", "total_query_count"]),
+    |table, context| {
         read(table, ("SHOW STATS", PGBOUNCER), &[("database", "database")], pgbouncer::STATS, context);
-    });
+    },
+);
 
-pub(super) const DATABASES: Kind =
-    Kind::table("SHOW DATABASES", |columns| columns.has(&["pool_size", "current_connections"]), |table, context| {
+pub(super) const DATABASES: Kind = Kind::table(
+    "SHOW DATABASES",
+    |columns| columns.has(&["pool_size", "current_connections"]),
+    |table, context| {
         read(table, ("SHOW DATABASES", PGBOUNCER), &[("database", "name")], pgbouncer::DATABASES, context);
-    });
+    },
+);
 
 pub(super) const CLIENTS: Kind = Kind::table("SHOW CLIENTS", is_clients, read_clients);
 
-pub(super) const SERVERS: Kind =
-    Kind::table("stats_mysql_connection_pool", |columns| columns.has(&["ConnUsed", "ConnFree"]), |table, context| {
+pub(super) const SERVERS: Kind = Kind::table(
+    "stats_mysql_connection_pool",
+    |columns| columns.has(&["ConnUsed", "ConnFree"]),
+    |table, context| {
         let labels = [("hostgroup", "hostgroup"), ("server", "srv_host")];
         read(table, ("stats_mysql_connection_pool", PROXYSQL), &labels, proxysql::SERVER, context);
-    });
+    },
+);
 
 fn is_clients(columns: &Columns<'_>) -> bool {
     columns.has(&["type", "state", "database"]) && columns.has_any(&["connect_time", "request_time", "wait", "link"])

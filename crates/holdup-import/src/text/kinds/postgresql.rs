@@ -21,8 +21,18 @@ const STATES: [&str; 6] =
 
 /// Columns with the time since a statement began, as people name them.
 const AGES: [&str; 12] = [
-    "query_age", "age", "duration", "runtime", "running_for", "query_duration", "query_time", "elapsed", "running_time",
-    "run_time", "execution_time", "running_since",
+    "query_age",
+    "age",
+    "duration",
+    "runtime",
+    "running_for",
+    "query_duration",
+    "query_time",
+    "elapsed",
+    "running_time",
+    "run_time",
+    "execution_time",
+    "running_since",
 ];
 
 /// Columns as they are called since 9.2 and before.
@@ -31,8 +41,18 @@ const QUERY: [&str; 2] = ["query", "current_query"];
 
 /// Columns that only lists of PostgreSQL's sessions have.
 const OF_SESSIONS: [&str; 12] = [
-    "usename", "datname", "application_name", "client_addr", "backend_start", "xact_start", "query_start", "state_change",
-    "wait_event", "wait_event_type", "backend_type", "waiting",
+    "usename",
+    "datname",
+    "application_name",
+    "client_addr",
+    "backend_start",
+    "xact_start",
+    "query_start",
+    "state_change",
+    "wait_event",
+    "wait_event_type",
+    "backend_type",
+    "waiting",
 ];
 
 pub(super) const ACTIVITY: Kind = Kind::table("pg_stat_activity", is_activity, read_activity);
@@ -171,7 +191,8 @@ pub(super) fn session(row: &Row<'_, '_>, pid: i64, at: i64) -> Session {
     // For an idle session the server shows its last statement, which has ended.
     let query = row.text(&QUERY).filter(|query| true_state != "idle" && !query.starts_with('<'));
     let text = query.map(|query| digest_text(query, Dialect::PostgreSql));
-    let event = cell("wait_event").map(|event| cell("wait_event_type").map_or_else(|| event.to_owned(), |kind| format!("{kind}:{event}")));
+    let event = cell("wait_event")
+        .map(|event| cell("wait_event_type").map_or_else(|| event.to_owned(), |kind| format!("{kind}:{event}")));
     let wait = event.or_else(|| cell("wait_event_type").map(str::to_owned));
     let client = cell("client_addr").zip(cell("client_port")).map(|(address, port)| format!("{address}:{port}"));
     let began = cell("query_start").or(cell("state_change")).and_then(|time| clock::leading(time).0);

@@ -29,8 +29,18 @@ const INFO: [&str; 3] = ["Info", "PROCESSLIST_INFO", "current_statement"];
 
 /// Columns that other tables have beside some of these names.
 const OF_OTHERS: [&str; 12] = [
-    "pid", "procpid", "usename", "datname", "query", "current_query", "wait_event", "cl_active", "granted", "GROUP_ID",
-    "hostgroup", "status",
+    "pid",
+    "procpid",
+    "usename",
+    "datname",
+    "query",
+    "current_query",
+    "wait_event",
+    "cl_active",
+    "granted",
+    "GROUP_ID",
+    "hostgroup",
+    "status",
 ];
 
 pub(super) const KIND: Kind = Kind::table(
@@ -41,7 +51,9 @@ pub(super) const KIND: Kind = Kind::table(
         let all = says + has(&[&ID, &USER, &HOST, &DATABASE]);
         let is_asked = columns.is_from(&["processlist", "session", "threads"]) && all == columns.len().min(all);
         let is_enough = if is_asked { says >= 1 && all >= 2 } else { says >= 2 && all >= 3 };
-        is_enough && columns.has_any(&[COMMAND, [STATE[0], INFO[0]]].concat()) && !columns.has_any(&OF_OTHERS)
+        is_enough
+            && columns.has_any(&[COMMAND, [STATE[0], INFO[0]]].concat())
+            && !columns.has_any(&OF_OTHERS)
             && !columns.names.iter().any(|name| is_count(name))
     },
     |table, context| {
@@ -60,7 +72,9 @@ pub(super) const GROUPED: Kind = Kind::table("counts of sessions", is_grouped, r
 
 fn is_count(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    name.starts_with("count(") || name.starts_with("sum(1") || matches!(name.as_str(), "count" | "cnt" | "n" | "num" | "sessions" | "c" | "total")
+    name.starts_with("count(")
+        || name.starts_with("sum(1")
+        || matches!(name.as_str(), "count" | "cnt" | "n" | "num" | "sessions" | "c" | "total")
 }
 
 fn is_grouped(columns: &Columns<'_>) -> bool {
@@ -83,7 +97,8 @@ fn true_state(command: &str, state: Option<&str>) -> &'static str {
 /// Whether a state is a wait for a lock. A flush of tables waits for the statements that use them, and
 /// others wait for the flush.
 fn is_lock(state: &str) -> bool {
-    const OTHERS: [&str; 5] = ["User lock", "Locked", "Waiting for table flush", "Waiting for table", "Waiting for tables"];
+    const OTHERS: [&str; 5] =
+        ["User lock", "Locked", "Waiting for table flush", "Waiting for table", "Waiting for tables"];
     state.starts_with("Waiting for") && state.ends_with("lock") || OTHERS.contains(&state)
 }
 

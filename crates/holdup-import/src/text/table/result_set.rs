@@ -13,7 +13,7 @@ use crate::text::paste::Line;
 const ROW_LINES: usize = 2_000;
 
 /// Columns that hold a statement, which may hold any character.
-const STATEMENTS: &[&str] = &["info", "query", "current_query", "sql_text", "trx_query"];
+pub(super) const STATEMENTS: &[&str] = &["info", "query", "current_query", "sql_text", "trx_query"];
 
 /// How clients print a missing value.
 const NULLS: [&str; 5] = ["NULL", "\\N", "[NULL]", "<null>", "(null)"];
@@ -62,6 +62,12 @@ impl Table {
         self.rows.iter().map(move |row| Row { names, shows, cells: row.iter().map(Option::as_deref).collect() })
     }
 
+    /// Whether it has neither rows nor a line that counts none: only its header was pasted.
+    pub(in crate::text) fn is_header_only(&self, lines: &[Line]) -> bool {
+        let own = lines.get(..self.used).unwrap_or_default();
+        self.rows.is_empty() && !self.is_cut && !own.iter().any(|line| footer_line(&line.text))
+    }
+
     /// Whether it has no row.
     pub(in crate::text) fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -79,7 +85,8 @@ impl Table {
             return;
         }
         // Clients repeat the header after some rows.
-        let is_name = |(cell, name): (&Option<String>, &Cow<'_, str>)| cell.as_deref().unwrap_or_default() == name.as_ref();
+        let is_name =
+            |(cell, name): (&Option<String>, &Cow<'_, str>)| cell.as_deref().unwrap_or_default() == name.as_ref();
         if cells.len() != self.columns.len() || !cells.iter().zip(&self.columns.names).all(is_name) {
             self.rows.push(cells);
         }
@@ -232,7 +239,8 @@ impl Table {
         }
         let mut from = 0;
         let cell = |end: &usize| {
-            let cell: String = chars.get(from.min(chars.len())..(*end).min(chars.len()).max(from.min(chars.len())))?.iter().collect();
+            let cell: String =
+                chars.get(from.min(chars.len())..(*end).min(chars.len()).max(from.min(chars.len())))?.iter().collect();
             from = end.saturating_add(1);
             Some(trimmed(&cell))
         };
@@ -248,8 +256,13 @@ impl Table {
             if cells.len() < 2 && !is_rule(&line.text) {
                 break;
             }
-            if cells.len() >= 2 && !is_rule(&line.text) {
-                self.push(cells);
+            // A row of these forms has all of its separators: another one lost some, and its cells are
+            // not below their names. The last one may be cut.
+            let below = lines.get(used + 1).is_some_and(|line| split(&line.text).len() >= 2);
+            match cells.len() < self.columns.len() && below {
+                true => self.is_cut = true,
+                false if is_rule(&line.text) => {}
+                false => self.push(cells),
             }
             used += 1;
         }
@@ -265,7 +278,8 @@ impl Table {
             let mut text = line.text.clone();
             let (mut row, mut is_open) = cells(&text, separator);
             let mut lines_of_row = 1;
-            while is_open && lines_of_row < ROW_LINES
+            while is_open
+                && lines_of_row < ROW_LINES
                 && let Some(more) = lines.get(used + lines_of_row)
             {
                 text.push(' ');

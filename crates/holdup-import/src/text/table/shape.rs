@@ -68,7 +68,9 @@ pub(in crate::text) fn header_of_rows(lines: &[Line], above: Option<&Select>) ->
 /// Columns with the names of a header, and what the statement above says that they show.
 fn columns(names: Vec<String>, above: Option<&Select>) -> Columns<'static> {
     let items = above.and_then(|above| above.columns(names.len())).unwrap_or_default();
-    // `SHOW PROCESSLIST` has a header of its own: its names are the columns.
+    // Names of which none is asked for are the values of a row.
+    let is_header = names.iter().zip(&items).any(|(name, item)| item.is_called(name));
+    let items = if is_header { items } else { Vec::new() };
     let shows = names.iter().enumerate().map(|(at, name)| {
         let of_item = items.get(at).and_then(|item: &Item| item.column.clone());
         Cow::Owned(of_item.or_else(|| column_of(name)).unwrap_or_default())
@@ -88,7 +90,8 @@ fn trimmed<'t>(names: impl Iterator<Item = &'t str>) -> Vec<String> {
 
 /// The result set that begins here with its header.
 pub(super) fn printed(lines: &[Line], above: Option<&Select>) -> Option<Found> {
-    let of = |shape: Shape, skip: usize, names: Vec<String>| Some(Found { shape, columns: columns(names, above), skip });
+    let of =
+        |shape: Shape, skip: usize, names: Vec<String>| Some(Found { shape, columns: columns(names, above), skip });
     let first = text(lines, 0);
     if is_record(between_bars(first.trim())) {
         return of(Shape::Vertical, 1, labels(lines));
@@ -107,7 +110,13 @@ pub(super) fn printed(lines: &[Line], above: Option<&Select>) -> Option<Found> {
     };
     let (shape, names) = match first {
         _ if first.starts_with('"') => {
-            let separator = if first.contains('\t') { '\t' } else if first.contains("\";\"") { ';' } else { ',' };
+            let separator = if first.contains('\t') {
+                '\t'
+            } else if first.contains("\";\"") {
+                ';'
+            } else {
+                ','
+            };
             let (names, is_open) = cells(first, separator);
             (Shape::Quoted(separator), if is_open { Vec::new() } else { trimmed(names.iter().map(String::as_str)) })
         }
@@ -140,7 +149,15 @@ pub(super) fn headless(lines: &[Line], above: Option<&Select>) -> Option<Found> 
     if row.len() < 2 {
         return None;
     }
-    let items = above.and_then(|above| above.columns(row.len())).or_else(|| {
+    // The first cell of a row without bars at its ends may be empty.
+    let is_wide = |count: usize| above.and_then(|above| above.columns_of_row(count)).is_some();
+    let (shape, row) = match shape {
+        Shape::Table if !first.ends_with('|') && !is_wide(row.len()) && is_wide(row.len() + 1) => {
+            (Shape::Unaligned, trimmed(first.split('|')))
+        }
+        _ => (shape, row),
+    };
+    let items = above.and_then(|above| above.columns_of_row(row.len())).or_else(|| {
         let is_session = is_session(&row);
         let list = Select { items: Vec::new(), from: vec!["processlist".to_owned()] };
         is_session.then(|| list.columns(row.len())).flatten()
@@ -208,7 +225,8 @@ pub(super) fn is_cut_mark(text: &str) -> bool {
     };
     if text.starts_with("..") || text.starts_with('\u{2026}') {
         let said = ["more", "row", "omitted", "snip", "truncated", "cut", "etc", "lines", "same"];
-        return text.split(['|', '\t']).all(is_dots) || text.len() < 80 && said.iter().any(|word| text.to_lowercase().contains(word));
+        return text.split(['|', '\t']).all(is_dots)
+            || text.len() < 80 && said.iter().any(|word| text.to_lowercase().contains(word));
     }
     let words = ["snip", "snipped", "snip snip", "truncated", "cut", "omitted", "output truncated", "output omitted"];
     words.iter().any(|word| text.eq_ignore_ascii_case(word))
@@ -216,7 +234,10 @@ pub(super) fn is_cut_mark(text: &str) -> bool {
 
 /// The lines of one record.
 fn record(lines: &[Line]) -> impl Iterator<Item = &str> {
-    lines.iter().map(|line| between_bars(line.text.trim())).take_while(|text| !is_record(text) && !text.trim().is_empty())
+    lines
+        .iter()
+        .map(|line| between_bars(line.text.trim()))
+        .take_while(|text| !is_record(text) && !text.trim().is_empty())
 }
 
 /// What parts name and value of records: `psql` draws bars, some clients of MySQL too.

@@ -3,13 +3,34 @@
 
 use holdup_sql::{Dialect, Lexer, TokenKind};
 
+use super::result_set::STATEMENTS;
+
 /// Most bytes of a statement that are read.
 const BYTES: usize = 8 << 10;
 
 /// Functions of a text that show the text of their first argument, or a part of it.
 const OF_TEXT: &[&str] = &[
-    "left", "right", "substr", "substring", "substring_index", "mid", "trim", "btrim", "lower", "upper", "replace",
-    "regexp_replace", "coalesce", "ifnull", "nullif", "format_statement", "cast", "convert", "concat", "min", "max",
+    "left",
+    "right",
+    "substr",
+    "substring",
+    "substring_index",
+    "mid",
+    "trim",
+    "btrim",
+    "lower",
+    "upper",
+    "replace",
+    "regexp_replace",
+    "coalesce",
+    "ifnull",
+    "nullif",
+    "format_statement",
+    "cast",
+    "convert",
+    "concat",
+    "min",
+    "max",
     "any_value",
 ];
 
@@ -59,7 +80,10 @@ const ALL: &[(&str, &str)] = &[
         "datid datname pid leader_pid usesysid usename application_name client_addr client_hostname client_port backend_start xact_start query_start state_change wait_event_type wait_event state backend_xid backend_xmin query_id query backend_type",
     ),
     ("pools", "database user cl_active cl_waiting sv_active sv_idle sv_used sv_tested sv_login maxwait pool_mode"),
-    ("pools", "database user cl_active cl_waiting sv_active sv_idle sv_used sv_tested sv_login maxwait maxwait_us pool_mode"),
+    (
+        "pools",
+        "database user cl_active cl_waiting sv_active sv_idle sv_used sv_tested sv_login maxwait maxwait_us pool_mode",
+    ),
 ];
 
 /// A column that a statement asks for.
@@ -78,6 +102,21 @@ pub(in crate::text) struct Select {
     pub(super) items: Vec<Item>,
     /// The tables, in lower case and without a schema.
     pub(super) from: Vec<String>,
+}
+
+impl Item {
+    /// Whether a header calls it so.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        let known = self.alias.iter().chain(&self.column);
+        let is_own = known.into_iter().any(|known| known.eq_ignore_ascii_case(name));
+        // `psql` calls an expression by its function, or not at all.
+        let is_function = || {
+            name == "?column?"
+                || OF_TEXT.contains(&name)
+                || self.alias.is_none() && matches!(name, "age" | "round" | "date_part" | "extract")
+        };
+        is_own || is_function() || column_of(name).is_some_and(|shows| self.column == Some(shows))
+    }
 }
 
 struct Token {
@@ -229,7 +268,8 @@ fn function(tokens: &[Token]) -> Option<String> {
     let open = tokens.iter().position(|token| token.kind == TokenKind::Open)?;
     let name = tokens.get(open.checked_sub(1)?).filter(|token| token.is_name())?.text.to_ascii_lowercase();
     let close = tokens.iter().rposition(|token| token.kind == TokenKind::Close && token.depth == tokens[open].depth)?;
-    let is_whole = close + 1 == tokens.len() && (open == 1 || tokens.get(open - 2).is_some_and(|t| t.kind == TokenKind::Dot));
+    let is_whole =
+        close + 1 == tokens.len() && (open == 1 || tokens.get(open - 2).is_some_and(|t| t.kind == TokenKind::Dot));
     let is_closed_once = !tokens.get(open + 1..close)?.iter().any(|token| token.depth <= tokens[open].depth);
     if !is_whole || !is_closed_once {
         return None;
@@ -237,7 +277,9 @@ fn function(tokens: &[Token]) -> Option<String> {
     if OF_TEXT.contains(&name.as_str()) {
         let depth = tokens[open].depth + 1;
         let inner = tokens.get(open + 1..close)?;
-        let ends = |token: &Token| token.depth == depth && (token.kind == TokenKind::Comma || token.is("as") || token.is("from"));
+        let ends = |token: &Token| {
+            token.depth == depth && (token.kind == TokenKind::Comma || token.is("as") || token.is("from"))
+        };
         let first = inner.get(..inner.iter().position(ends).unwrap_or(inner.len()))?;
         return column(first);
     }
@@ -245,9 +287,13 @@ fn function(tokens: &[Token]) -> Option<String> {
 }
 
 impl Select {
-    /// Whether it asks one of these tables.
-    pub(in crate::text) fn is_from(&self, tables: &[&str]) -> bool {
-        self.from.iter().any(|name| tables.contains(&name.as_str()))
+    /// The columns of a row with so many cells: a statement among them may hold what parts cells.
+    pub(super) fn columns_of_row(&self, count: usize) -> Option<Vec<Item>> {
+        let is_statement = |item: &Item| {
+            item.column.as_ref().is_some_and(|name| STATEMENTS.iter().any(|of| name.eq_ignore_ascii_case(of)))
+        };
+        let has_more = count > self.items.len() && self.items.len() >= 2 && self.items.iter().any(is_statement);
+        self.columns(if has_more { self.items.len() } else { count })
     }
 
     /// The columns of a result with so many; none if they are unknown.
@@ -289,14 +335,26 @@ mod tests {
     fn a_select_names_the_columns_below_it() {
         for (command, expected) in [
             ("SELECT id, user, state FROM information_schema.processlist;", "id, user, state <- processlist"),
-            ("select pid, state, left(query, 40) as q from pg_stat_activity where state <> 'idle';", "pid, state, query as q <- pg_stat_activity"),
-            ("psql -Atc \"select a.pid, now() - a.query_start running, query from pg_stat_activity a\"", "pid, query_age as running, query <- pg_stat_activity"),
-            ("select extract(epoch from now() - xact_start)::int, count(*) from pg_stat_activity group by 1", "transaction_age_s, count <- pg_stat_activity"),
+            (
+                "select pid, state, left(query, 40) as q from pg_stat_activity where state <> 'idle';",
+                "pid, state, query as q <- pg_stat_activity",
+            ),
+            (
+                "psql -Atc \"select a.pid, now() - a.query_start running, query from pg_stat_activity a\"",
+                "pid, query_age as running, query <- pg_stat_activity",
+            ),
+            (
+                "select extract(epoch from now() - xact_start)::int, count(*) from pg_stat_activity group by 1",
+                "transaction_age_s, count <- pg_stat_activity",
+            ),
             ("mysql -NBe 'show full processlist'", " <- processlist"),
             ("SHOW POOLS;", " <- pools"),
             ("select * from pg_locks l join pg_stat_activity a using (pid)", " <- pg_locks, pg_stat_activity"),
             ("select state, count(*) n, time/1000 from t", "state, count as n, - <- t"),
-            ("SELECT `ID`, SUBSTRING(`INFO`, 1, 80) FROM `information_schema`.`PROCESSLIST`\\G", "ID, INFO <- processlist"),
+            (
+                "SELECT `ID`, SUBSTRING(`INFO`, 1, 80) FROM `information_schema`.`PROCESSLIST`\\G",
+                "ID, INFO <- processlist",
+            ),
         ] {
             assert_eq!(shown(command), expected, "{command}");
         }

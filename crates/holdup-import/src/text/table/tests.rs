@@ -122,9 +122,13 @@ fn quoted_cells_hold_line_breaks_and_quotes() {
 
 #[test]
 fn drawn_records_and_lines() {
-    let found = set("\u{250c}\u{2500}[ RECORD 1 ]\u{2500}\u{252c}\u{2500}\u{2500}\u{2500}\u{2510}\n\u{2502} pid   \u{2502} 12 \u{2502}\n\u{2502} query \u{2502} a\u{21b5} \u{2502}\n\u{2502}       \u{2502} b  \u{2502}\n\u{2514}\u{2500}\u{2500}\u{2534}\u{2500}\u{2500}\u{2518}\n");
+    let found = set(
+        "\u{250c}\u{2500}[ RECORD 1 ]\u{2500}\u{252c}\u{2500}\u{2500}\u{2500}\u{2510}\n\u{2502} pid   \u{2502} 12 \u{2502}\n\u{2502} query \u{2502} a\u{21b5} \u{2502}\n\u{2502}       \u{2502} b  \u{2502}\n\u{2514}\u{2500}\u{2500}\u{2534}\u{2500}\u{2500}\u{2518}\n",
+    );
     assert_eq!((row(&found, 0), found.used), (vec!["12", "a b"], 5));
-    let found = set("\u{250c}\u{2500}\u{2500}\u{252c}\u{2500}\u{2500}\u{2510}\n\u{2502} a \u{2502} b \u{2502}\n\u{255e}\u{2550}\u{2550}\u{256a}\u{2550}\u{2550}\u{2561}\n\u{2502} 1 \u{2502} 2 \u{2502}\n\u{2514}\u{2500}\u{2500}\u{2534}\u{2500}\u{2500}\u{2518}\n");
+    let found = set(
+        "\u{250c}\u{2500}\u{2500}\u{252c}\u{2500}\u{2500}\u{2510}\n\u{2502} a \u{2502} b \u{2502}\n\u{255e}\u{2550}\u{2550}\u{256a}\u{2550}\u{2550}\u{2561}\n\u{2502} 1 \u{2502} 2 \u{2502}\n\u{2514}\u{2500}\u{2500}\u{2534}\u{2500}\u{2500}\u{2518}\n",
+    );
     assert_eq!((row(&found, 0), found.used), (vec!["1", "2"], 5));
     let found = set("1. row\nId: 7\nInfo: x\n2. row\nId: 8\nInfo: y\n");
     assert_eq!((row(&found, 0), row(&found, 1)), (vec!["7", "x"], vec!["8", "y"]));
@@ -132,7 +136,10 @@ fn drawn_records_and_lines() {
 
 #[test]
 fn a_row_of_the_process_list_is_known_by_its_shape() {
-    let lines = paste::lines(b"| 7 | app | h:1 | d | Query | 3 | init | SELECT 1 |\n| 8 | app | h:2 | d | Sleep | 9 | | NULL |\n", |_| false);
+    let lines = paste::lines(
+        b"| 7 | app | h:1 | d | Query | 3 | init | SELECT 1 |\n| 8 | app | h:2 | d | Sleep | 9 | | NULL |\n",
+        |_| false,
+    );
     assert_eq!(read(&lines, None, true).unwrap().rows.len(), 2);
     for other in ["| 7 | app | h:1 | d | 3 | 4 | init | x |", "| a | b | c |", "7 8 9"] {
         assert!(read(&paste::lines(other.as_bytes(), |_| false), None, true).is_none(), "{other}");

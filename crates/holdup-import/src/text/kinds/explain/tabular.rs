@@ -8,7 +8,9 @@ use crate::text::kinds::{Context, Kind, Row, Table};
 
 pub(in crate::text::kinds) const KIND: Kind = Kind::table(
     "EXPLAIN",
-    |columns| columns.has(&["table", "type", "key", "rows"]) && columns.has_any(&["select_type", "possible_keys", "Extra"]),
+    |columns| {
+        columns.has(&["table", "type", "key", "rows"]) && columns.has_any(&["select_type", "possible_keys", "Extra"])
+    },
     read,
 );
 

@@ -30,7 +30,10 @@ pub(super) fn read(lines: &[Line], at: i64, context: &mut Context) {
     let at_table = tables.iter().next().map_or_else(String::new, |table| format!(" at table {table}"));
     let statements: Vec<&str> = transactions.iter().filter_map(|one| one.digest_text.as_deref()).collect();
     let ran = if statements.is_empty() { String::new() } else { format!(": {}", statements.join("; ")) };
-    let text = format!("sessions {} waited for each other's locks{at_table}, and one was rolled back{ran}", sessions.join(" and "));
+    let text = format!(
+        "sessions {} waited for each other's locks{at_table}, and one was rolled back{ran}",
+        sessions.join(" and ")
+    );
     let age_ns = at.saturating_sub(when);
     if age_ns > RECENT_NS || age_ns < 0 {
         let hours = age_ns as f64 / 3.6e12;

@@ -32,7 +32,8 @@ impl Transaction {
         self.session = rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok());
         let Some((_, rest)) = rest.split_once("query id ") else { return };
         let mut words = rest.split_whitespace().skip(1).peekable();
-        let is_address = |word: &str| word.split('.').count() == 4 && word.split('.').all(|part| part.parse::<u8>().is_ok());
+        let is_address =
+            |word: &str| word.split('.').count() == 4 && word.split('.').all(|part| part.parse::<u8>().is_ok());
         // A host's name, its address, or both.
         let mut host = words.next();
         if let Some(address) = words.next_if(|word| is_address(word)) {
@@ -47,8 +48,17 @@ impl Transaction {
 
 /// Whether a line of the status ends a statement that is printed in it.
 fn ends_statement(text: &str) -> bool {
-    const OTHERS: [&str; 9] =
-        ["---", "***", "TABLE LOCK", "RECORD LOCKS", "Trx read view", "Trx #rec", "TRANSACTION ", "Record lock", "ROLLING BACK"];
+    const OTHERS: [&str; 9] = [
+        "---",
+        "***",
+        "TABLE LOCK",
+        "RECORD LOCKS",
+        "Trx read view",
+        "Trx #rec",
+        "TRANSACTION ",
+        "Record lock",
+        "ROLLING BACK",
+    ];
     text.trim().is_empty() || OTHERS.iter().any(|word| text.starts_with(word))
 }
 
@@ -84,7 +94,11 @@ pub(super) fn all(lines: &[Line]) -> Vec<Transaction> {
             let mut words = rest.split_whitespace();
             let value = words.next().and_then(number);
             // Newer versions count microseconds.
-            let per = if words.next().is_some_and(|unit| unit.starts_with("us") || unit.starts_with("mic")) { 1e6 } else { 1.0 };
+            let per = if words.next().is_some_and(|unit| unit.starts_with("us") || unit.starts_with("mic")) {
+                1e6
+            } else {
+                1.0
+            };
             last.waited_s = value.map(|value| value / per);
         }
     }
@@ -101,10 +115,13 @@ fn close(all: &mut [Transaction], statement: Option<Vec<&str>>) {
 
 pub(super) fn read(lines: &[Line], at: i64, context: &mut Context) {
     let all = all(lines);
-    let waiting = all.iter().filter(|one| one.is_waiting).count();
+    // The transactions themselves may be cut out.
+    let said = lines.iter().filter(|line| line.text.contains("TRX HAS BEEN WAITING")).count();
+    let waiting = all.iter().filter(|one| one.is_waiting).count().max(said);
     let metric = metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_CURRENT_WAITS.name;
     context.out.gauge(at, SOURCE, metric, Labels::none(), waiting as f64);
-    let oldest_s = all.iter().filter_map(|one| one.open_s).fold(None, |most: Option<f64>, s| Some(most.unwrap_or(0.0).max(s)));
+    let oldest_s =
+        all.iter().filter_map(|one| one.open_s).fold(None, |most: Option<f64>, s| Some(most.unwrap_or(0.0).max(s)));
     if let Some(oldest_s) = oldest_s {
         context.out.gauge(at, SOURCE, metrics::mysql::INNODB_OLDEST_TRANSACTION.name, Labels::none(), oldest_s);
     }
