@@ -22,6 +22,7 @@ use super::{MANY, OF_WINDOW, Share, Sign, machine};
 use crate::next_command::Machine;
 use crate::resources::cpu::{FULL, gives_way_seconds};
 use crate::resources::disk::{BUSY, QUEUED, what_it_does};
+use crate::strength::Strength;
 
 /// Requests up to this size are random: a disk takes them one by one, bytes.
 const SMALL_BYTES: f64 = 32.0 * 1024.0;
@@ -81,6 +82,8 @@ pub(crate) struct Facts<'c> {
     pub vacuums: Option<Gauge>,
     /// The server has no thread pool.
     pub has_no_pool: bool,
+    /// It has one.
+    pub has_pool: bool,
     /// The host's load was seen: its load average, its CPUs or its disks.
     pub has_load: bool,
     /// Where commands of the database's machine can be run.
@@ -97,6 +100,8 @@ pub(crate) struct Facts<'c> {
 pub(crate) struct Sessions {
     /// By what they really do and the server's words.
     by_state: BTreeMap<(String, String), f64>,
+    /// Seconds that idle sessions have been idle, as far as the server says.
+    idle_s: Vec<f64>,
     view_window: holdup_signals::Window,
 }
 
@@ -105,17 +110,27 @@ impl Sessions {
         let rows = view.sessions(&["true_state", "state", "command"]).ok()?;
         let instants = view.session_instants().max(1) as f64;
         let mut by_state: BTreeMap<(String, String), f64> = BTreeMap::new();
+        let mut idle_s = Vec::new();
         // The server's own threads serve no client.
         for row in rows.into_iter().filter(|row| row.command != "Daemon") {
             let state = row.state.as_deref().unwrap_or_default().to_owned();
+            if row.true_state == "idle" {
+                idle_s.extend(row.age_ns.map(|age_ns| age_ns as f64 / 1e9));
+            }
             *by_state.entry((row.true_state.to_string(), state)).or_default() += 1.0 / instants;
         }
-        (!by_state.is_empty()).then_some(Self { by_state, view_window: view.window })
+        (!by_state.is_empty()).then_some(Self { by_state, idle_s, view_window: view.window })
     }
 
     /// How many for which `is` holds of the true state and the server's words.
     pub fn count(&self, is: impl Fn(&str, &str) -> bool) -> f64 {
         self.by_state.iter().filter(|((of, state), _)| is(of, state)).fold(0.0, |sum, (_, n)| sum + n)
+    }
+
+    /// Share (0-1) of the idle sessions that were in use no longer than this ago; 0 if nothing says.
+    pub fn lately_idle(&self, seconds: f64) -> f64 {
+        let lately = self.idle_s.iter().filter(|idle_s| **idle_s <= seconds).count();
+        lately as f64 / self.idle_s.len().max(1) as f64
     }
 
     /// Those that do not sleep.
@@ -172,6 +187,7 @@ impl<'c> Facts<'c> {
             accept_queue: AcceptQueue::read(&view),
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),
+            has_pool: view.setting("thread_handling", "").is_ok_and(|value| value == "pool-of-threads"),
             has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
             happened: Happened::read(&view),
             pods: Pods::read(&view),
@@ -278,10 +294,22 @@ impl<'c> Facts<'c> {
     }
 
     /// Sessions of a MySQL that look idle, and those that work, if the first are many and nothing else
-    /// explains them: CPUs have room, no disk is full, and no queue was counted.
+    /// explains them: CPUs have room, no disk is full, and no queue was counted. Pools keep connections
+    /// that nobody uses, and queued ones were used lately: without a pool of threads that is known,
+    /// nearly all were.
     pub fn hidden_idle(&self) -> Option<(f64, f64)> {
+        /// No request waits longer without an error.
+        const WAITED_S: f64 = 60.0;
+        const LATELY_S: f64 = 10.0;
+        const NEARLY_ALL: f64 = 0.9;
         let sessions = self.sessions.as_ref().filter(|_| !self.is_postgresql && !self.documents.is_there)?;
-        let (idle, active) = (sessions.count(is_idle), sessions.active());
+        let active = sessions.active();
+        let lately = match self.has_pool && sessions.idle_s.is_empty() {
+            true => 1.0,
+            false if self.has_pool => sessions.lately_idle(WAITED_S),
+            false => Some(sessions.lately_idle(LATELY_S)).filter(|lately| *lately >= NEARLY_ALL)?,
+        };
+        let idle = sessions.count(is_idle) * lately;
         let has_room = self.idle.is_none() || !self.are_cpus_full();
         let may_queue = self.pool_queue.is_none() && !self.has_no_pool && self.full_disk().is_none();
         (idle >= ASLEEP.max(ASLEEP_PER_ACTIVE * active) && has_room && may_queue).then_some((idle, active))

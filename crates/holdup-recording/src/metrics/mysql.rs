@@ -10,6 +10,8 @@ metrics! {
     Gauge REPLICA_IO_RUNNING: Boolean = "mysql_replica_io_running", "Whether the replica receives";
     Gauge REPLICA_SQL_RUNNING: Boolean = "mysql_replica_sql_running", "Whether the replica applies what it received";
     Gauge INNODB_HISTORY_LIST_LENGTH: Count = "mysql_innodb_history_list_length", "Undo logs that are not purged yet";
+    Gauge METADATA_LOCKS: Count = "mysql_metadata_locks", "Locks of tables' and other objects' definitions, by `status` (GRANTED, PENDING) and `mode`";
+    Gauge INNODB_OLDEST_TRANSACTION: Seconds = "mysql_innodb_oldest_transaction_seconds", "Age of InnoDB's oldest transaction";
     Gauge INNODB_CHECKPOINT_AGE_BYTES: Bytes = "mysql_innodb_checkpoint_age_bytes", "Redo log written since the last checkpoint";
     Gauge INNODB_LOG_CAPACITY_BYTES: Bytes = "mysql_innodb_log_capacity_bytes", "Size of the redo log";
     Gauge STATEMENT_TIMER_ERROR: Seconds = "mysql_statement_timer_error_seconds", "Uncertainty of the server's clock against ours";

@@ -24,6 +24,7 @@ metrics! {
     Gauge ACTIVITY_SESSIONS: Count = "postgresql_activity_sessions", "Processes of the server, by `state`, `wait_event_type`, `wait_event` and `backend_type`";
     Gauge CONNECTIONS: Count = "postgresql_connections", "Connections of clients";
     Gauge CONNECTIONS_MAX: Count = "postgresql_connections_max", "Connections that ordinary users may have";
+    Gauge LOCKS: Count = "postgresql_locks", "Locks, by `kind`, `mode` and whether they are `granted`";
     Gauge OLDEST_XMIN_AGE_TRANSACTIONS: Count = "postgresql_oldest_xmin_age_transactions", "Age in transactions of what keeps dead rows, by `holder` and `name`";
     Gauge OLDEST_TRANSACTION: Seconds = "postgresql_oldest_transaction_seconds", "Age of the oldest transaction";
     Gauge STAT_STATEMENTS_ENTRIES: Count = "postgresql_stat_statements_entries", "Entries of `pg_stat_statements`";

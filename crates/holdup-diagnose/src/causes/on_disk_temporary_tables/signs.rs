@@ -16,6 +16,14 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     }
     let of_table = |_: &str, state: &str| state.to_lowercase().contains("tmp table");
     signs.extend(FAIR, facts.sessions_in(SOME, "made or removed a temporary table", of_table));
+    let on_disk = |_: &str, state: &str| {
+        let state = state.to_lowercase();
+        state.contains("on disk") && state.contains("tmp") || state.starts_with("converting heap")
+    };
+    signs.extend(STRONG, facts.sessions_in(SOME, "wrote a temporary table to disk", on_disk));
+    for (evidence, share) in crate::instant::plans::spilled(&facts.view) {
+        signs.accounting(FAIR * share.ratio, evidence, share);
+    }
     for heavy in facts.statements.heavy.iter().filter(|heavy| heavy.spilled() >= MOST && heavy.locked() < MOST) {
         let spilled = percent(heavy.spilled());
         let why = format!("{spilled} of its calls wrote a temporary table or file to disk");

@@ -6,7 +6,7 @@ use crate::instant::facts::{DiskWork, Facts};
 use crate::instant::statements::READS;
 use crate::instant::{MOST, SOME, Signs};
 use crate::resources::disk::PLAIN_READ_BYTES;
-use crate::strength::{FAIR, STRONG};
+use crate::strength::{FAIR, STRONG, WEAK};
 
 /// A call that examines no more rows than this finds them by an index.
 const FEW_ROWS: f64 = 1_000.0;
@@ -30,6 +30,10 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
             signs.accounting(strength, evidence, heavy.share(read));
         }
     }
+    // A read by PostgreSQL, or the wait for a page of its buffers that another one is read into.
+    let of_page =
+        |_: &str, state: &str| ["DataFileRead", "BufferMapping", "BufferIO"].iter().any(|of| state.ends_with(of));
+    signs.extend(WEAK, facts.sessions_in(MOST, "waited for a page that was not in memory", of_page));
     signs.extend(FAIR * 0.9, facts.disk_that(|work| work == DiskWork::ReadsPages));
     signs.extend(FAIR, facts.disk_that(|work| work == DiskWork::ReadsWindows));
 }
