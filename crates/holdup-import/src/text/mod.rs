@@ -4,8 +4,10 @@
 //! them; lines that no kind reads are kept and counted. Pure: bytes in, rows out.
 
 mod clock;
+mod command;
 mod context;
 mod documents;
+mod headed;
 mod json;
 mod kinds;
 mod number;
@@ -88,7 +90,7 @@ pub struct Pasted {
 
 /// Whether the beginning of a file holds an output that is understood here.
 pub fn recognises(head: &[u8]) -> bool {
-    let lines = paste::lines(head, kinds::is_heading);
+    let lines = headed::with_headers(paste::lines(head, kinds::is_heading));
     let lines = lines.get(..HEAD_LINES).unwrap_or(&lines);
     (0..lines.len()).any(|at| {
         let block = block(lines, at);
@@ -161,7 +163,7 @@ impl Pasted {
 
     fn read_lines(&mut self, file: &str, bytes: &[u8]) {
         self.parts_before = self.parts.len();
-        let lines = paste::lines(bytes, kinds::is_heading);
+        let lines = headed::with_headers(paste::lines(bytes, kinds::is_heading));
         let outline = outline(&lines);
         let mut next = 0;
         while let (Some(line), Some(place)) = (lines.get(next), outline.get(next)) {

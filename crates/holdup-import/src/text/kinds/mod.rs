@@ -3,14 +3,20 @@
 
 mod blockdev;
 mod connections;
+mod cpu_list;
 mod cpu_table;
 mod df;
+mod dstat;
 mod figure;
+mod haproxy;
 mod innodb;
+mod interfaces;
 mod iostat;
 mod kernel_events;
+mod kernel_files;
 mod kernel_log;
 mod kubectl;
+mod ls;
 mod lsblk;
 mod lscpu;
 mod memory;
@@ -18,18 +24,21 @@ mod mongodb;
 mod mount;
 mod mpstat;
 mod netstat;
+mod nginx;
 mod no_space;
 mod pg_statements;
 mod pg_units;
 mod pg_views;
 mod pidstat;
 mod postgresql;
+mod pressure;
 mod processlist;
 mod ps;
 mod redis;
 mod sadf;
 mod sar;
 mod sessions;
+mod sockets;
 mod ss;
 mod sysctl;
 mod sysstat;
@@ -43,6 +52,7 @@ use std::cell::LazyCell;
 
 // What the kinds share: they take it from here.
 use super::clock::{self, DAY_NS, is_half, time_of_day};
+use super::command;
 use super::context::Context;
 use super::json::{self, Document, Value};
 use super::number::{number, size};
@@ -53,7 +63,7 @@ use super::table::{self, Columns, Row, Table, footer_line, spaced};
 /// Whether a line that begins as a prompt of root does is a heading: of `pidstat -h`, or of a
 /// section of Redis' `INFO`.
 pub(super) fn is_heading(text: &str) -> bool {
-    text.starts_with('#') && (pidstat::is_header(text) || redis::is_section(text))
+    text.starts_with('#') && (pidstat::is_header(text) || redis::is_section(text) || haproxy::is_header(text))
 }
 
 /// A kind of output.
@@ -140,6 +150,23 @@ pub(super) const KINDS: &[Kind] = &[
     sar::KIND,
     pidstat::KIND,
     ps::KIND,
+    ls::KIND,
+    cpu_list::KIND,
+    pressure::KIND,
+    kernel_files::DISKSTATS,
+    kernel_files::VMSTAT_DISKS,
+    kernel_files::COUNTERS,
+    kernel_files::PAIRED,
+    kernel_files::STACK,
+    interfaces::KIND,
+    interfaces::IP_LINK,
+    interfaces::ROUTES,
+    dstat::KIND,
+    haproxy::STATS,
+    haproxy::INFO,
+    nginx::KIND,
+    sockets::KIND,
+    sockets::SUMMARY,
     memory::FREE,
     memory::MEMINFO,
     df::KIND,
