@@ -3,6 +3,7 @@
 //! [`crate::judge`] weighs them.
 
 mod accept_queue;
+pub(crate) mod counts;
 mod documents;
 pub(crate) mod facts;
 mod machine;

@@ -318,10 +318,23 @@ impl Context {
         }
         if let Some(name) = last.strip_prefix("/proc/sys/") {
             let name = name.replace('/', ".");
-            self.out.setting(at, HOST, name, text.split_whitespace().collect::<Vec<_>>().join(" "));
+            self.kernel_setting(at, &name, &text.split_whitespace().collect::<Vec<_>>().join(" "));
             return true;
         }
         false
+    }
+
+    /// A setting of the kernel by its name in `sysctl`; some names are counts.
+    pub(super) fn kernel_setting(&mut self, at: i64, name: &str, value: &str) {
+        let count = match name.rsplit('.').next() {
+            Some("nf_conntrack_count" | "ip_conntrack_count") => Some(metrics::host::NETWORK_CONNTRACK_COUNT),
+            Some("nf_conntrack_max" | "ip_conntrack_max") => Some(metrics::host::NETWORK_CONNTRACK_MAX),
+            _ => None,
+        };
+        if let Some((metric, value)) = count.zip(number(value)) {
+            self.out.host(at, metric, Labels::none(), value);
+        }
+        self.out.setting(at, HOST, name, value);
     }
 
     /// Threads of the host by state.

@@ -13,6 +13,6 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     {
         signs.add(STRONG, evidence.clone());
     }
-    signs.extend(FAIR * 0.9, facts.disk_that(|work| work == DiskWork::ReadsPages));
-    signs.extend(FAIR, facts.disk_that(|work| work == DiskWork::ReadsWindows));
+    signs.extend(facts.of_disk(FAIR * 0.9), facts.disk_that(|work| work == DiskWork::ReadsPages));
+    signs.extend(facts.of_disk(FAIR), facts.disk_that(|work| work == DiskWork::ReadsWindows));
 }

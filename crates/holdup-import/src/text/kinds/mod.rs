@@ -7,6 +7,7 @@ mod cpu_list;
 mod cpu_table;
 mod df;
 mod dstat;
+mod exposition;
 mod figure;
 mod haproxy;
 mod innodb;
@@ -63,7 +64,7 @@ use super::table::{self, Columns, Row, Table, footer_line, spaced};
 /// Whether a line that begins as a prompt of root does is a heading: of `pidstat -h`, or of a
 /// section of Redis' `INFO`.
 pub(super) fn is_heading(text: &str) -> bool {
-    text.starts_with('#') && (pidstat::is_header(text) || redis::is_section(text) || haproxy::is_header(text))
+    text.starts_with('#') && (exposition::is_comment(text) || pidstat::is_header(text) || redis::is_section(text) || haproxy::is_header(text))
 }
 
 /// A kind of output.
@@ -162,6 +163,7 @@ pub(super) const KINDS: &[Kind] = &[
     interfaces::IP_LINK,
     interfaces::ROUTES,
     dstat::KIND,
+    exposition::KIND,
     haproxy::STATS,
     haproxy::INFO,
     nginx::KIND,
@@ -201,6 +203,7 @@ pub(super) const KINDS: &[Kind] = &[
     kubectl::top::KIND,
     kubectl::describe::KIND,
     no_space::KIND,
+    no_space::LIMITS,
     kernel_log::KIND,
 ];
 

@@ -1,11 +1,39 @@
-//! Lines of any log that say that a disk is full: a write that failed with ENOSPC. MySQL waits until
-//! there is room, and PostgreSQL fails the statement, or stops where it cannot write its log.
+//! Lines of any log that say that something ran out: room on a disk (ENOSPC), file descriptors (EMFILE),
+//! ports for outgoing connections (EADDRNOTAVAIL). MySQL waits until there is room on the disk, and
+//! PostgreSQL fails the statement, or stops where it cannot write its log.
 
 use holdup_recording::Labels;
 
 use super::{Context, Kind, Line, text};
 
 pub(super) const KIND: Kind = Kind::lines("log: no space", recognises, read);
+
+pub(super) const LIMITS: Kind = Kind::lines("log: limit reached", |lines| limit(text(lines, 0)).is_some(), read_limit);
+
+/// What programs and the C library say of limits: the words, the event, and a sentence.
+const REACHED: [(&str, &str, &str); 5] = [
+    ("Too many open files", "file_descriptors_exhausted", "a program could not open a file or a socket: it had too many"),
+    ("EMFILE", "file_descriptors_exhausted", "a program could not open a file or a socket: it had too many"),
+    ("errno: 24 ", "file_descriptors_exhausted", "a program could not open a file or a socket: it had too many"),
+    ("annot assign requested address", "ports_exhausted", "a client could not connect: no local port was left"),
+    ("EADDRNOTAVAIL", "ports_exhausted", "a client could not connect: no local port was left"),
+];
+
+fn limit(line: &str) -> Option<(&'static str, &'static str)> {
+    // An address that is not this host's fails a server's start so.
+    let is_server = line.to_ascii_lowercase().contains("bind");
+    let (_, event, sentence) = REACHED.iter().find(|(words, ..)| line.contains(words))?;
+    (!is_server || *event != "ports_exhausted").then_some((*event, *sentence))
+}
+
+fn read_limit(lines: &[Line], context: &mut Context) -> usize {
+    let Some((line, (event, sentence))) = lines.first().and_then(|line| Some((line, limit(&line.text)?))) else {
+        return 1;
+    };
+    let at = line.stamp.unwrap_or_else(|| context.instant());
+    context.out.event(at, event, sentence.to_owned(), Labels::none());
+    1
+}
 
 /// What servers and the C library say.
 const SAID: [&str; 6] =
