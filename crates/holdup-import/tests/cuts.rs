@@ -102,7 +102,9 @@ const TEXTS: [&str; 14] = [
 ];
 
 /// Metrics that add up over lines or cells: a cut shows fewer, never more.
-const SUMS: [&str; 4] = [
+const SUMS: [&str; 5] = [
+    // The fullest of several listeners.
+    "tcp_accept_queue_length",
     "system_threads",
     "system_temporary_table_files",
     "system_temporary_table_files_vanished",
@@ -240,7 +242,11 @@ fn no_cut_makes_a_value_that_the_whole_output_does_not_have() {
                 continue;
             }
             // Without its prompt, the folder of `ls` is not known.
-            let labels = if labels.contains("\"path\": \"\"") { labels.replace("\"\"", "\"/var/tmp/t\"") } else { labels.clone() };
+            let labels = if labels.contains("\"path\": \"\"") {
+                labels.replace("\"\"", "\"/var/tmp/t\"")
+            } else {
+                labels.clone()
+            };
             let known = whole.get(&(source.clone(), metric.clone(), labels.clone()));
             let is_sum = SUMS.contains(&metric.as_str());
             let most = known.and_then(|known| known.iter().filter_map(|v| v.parse::<f64>().ok()).reduce(f64::max));

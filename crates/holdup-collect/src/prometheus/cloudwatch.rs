@@ -12,7 +12,6 @@ use holdup_recording::exposition::Series;
 use holdup_recording::metrics::Metric;
 use holdup_recording::{Labels, metrics};
 
-
 /// Prefix of the names.
 const PREFIX: &str = "aws_rds_";
 

@@ -4,6 +4,8 @@
 
 mod accept_queue;
 pub(crate) mod counts;
+#[cfg(test)]
+mod counts_tests;
 mod documents;
 pub(crate) mod facts;
 mod machine;

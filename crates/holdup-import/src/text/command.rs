@@ -296,9 +296,13 @@ pub(super) fn counted(stages: &[Vec<String>]) -> Option<(Counted, f64)> {
         "ls" | "find" => {
             let path = source.iter().skip(1).find(|word| word.starts_with(['/', '.']))?;
             let has_total = surplus(stages.len() == 2 && has_flag(source, 'l'));
-            let descriptors = path.strip_prefix("/proc/").and_then(|rest| rest.trim_end_matches('/').strip_suffix("/fd"));
+            let descriptors =
+                path.strip_prefix("/proc/").and_then(|rest| rest.trim_end_matches('/').strip_suffix("/fd"));
             if let Some(pid) = descriptors {
-                return Some((Counted::Descriptors { pid: pid.parse().ok().filter(|_| stages.len() == 2)? }, has_total));
+                return Some((
+                    Counted::Descriptors { pid: pid.parse().ok().filter(|_| stages.len() == 2)? },
+                    has_total,
+                ));
             }
             let is_temporary = source.iter().chain(words()).any(|word| word.contains("#sql"));
             // The others list more than the folder's entries.
@@ -306,7 +310,8 @@ pub(super) fn counted(stages: &[Vec<String>]) -> Option<(Counted, f64)> {
             let is_all = is_all && !has_flag(source, 'a') && !has_flag(source, 'R');
             let folder = path.split_once("#sql").map_or(path.as_str(), |(folder, _)| folder);
             let folder = if folder.len() > 1 { folder.trim_end_matches('/') } else { folder };
-            let is_known = (is_temporary || is_all) && !folder.contains(['*', '?']) && !words().any(|word| word == "-v");
+            let is_known =
+                (is_temporary || is_all) && !folder.contains(['*', '?']) && !words().any(|word| word == "-v");
             is_known.then(|| (Counted::Files { folder: folder.to_owned(), is_temporary }, has_total))
         }
         _ => None,

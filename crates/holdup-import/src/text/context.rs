@@ -259,7 +259,8 @@ impl Context {
 
     /// Takes the answer of a command that counts lines.
     fn takes_count(&mut self, text: &str) -> bool {
-        let is_counting = self.command.contains("wc ") || self.command.contains("grep -") || self.command.ends_with("wc");
+        let is_counting =
+            self.command.contains("wc ") || self.command.contains("grep -") || self.command.ends_with("wc");
         let Some((counted, surplus)) = command::counted(&self.stages()).filter(|_| is_counting) else { return false };
         let Some(count) = number(text).filter(|count| *count >= 0.0 && count.fract() == 0.0) else { return false };
         let at = self.instant_of("count");

@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::metrics::{self, Metric};
-use holdup_recording::rows::{Event, Sample, Setting};
+use holdup_recording::rows::{Event, Sample, Session, Setting};
 use holdup_recording::{Batch, Labels};
+
+use super::kinds::TITLES;
 
 /// The source of the host's rows.
 pub(super) const HOST: &str = "host";
@@ -172,6 +174,11 @@ impl Out {
             }
         }
         self.put_cpus();
+        let is_title = |row: &Session| row.source == TITLES;
+        let is_pasted = |row: &Session| row.source.starts_with("postgresql:") && !is_title(row);
+        if self.batch.sessions.iter().any(is_pasted) {
+            self.batch.sessions.retain(|row| !is_title(row));
+        }
         self.batch.samples.sort_by_key(|sample| sample.observed_at);
         (self.batch, self.notes)
     }
@@ -183,8 +190,11 @@ impl Out {
         let totals = std::mem::take(&mut self.totals);
         let of = |(source, metric, _): &(String, &'static str, Labels)| (source.clone(), *metric);
         let repeated: BTreeSet<_> = totals.iter().filter(|(_, all)| all.len() > 1).map(|(key, _)| of(key)).collect();
-        let shown: BTreeSet<_> =
-            rates.iter().filter(|(_, all)| all.iter().any(|rate| !rate.is_since_boot)).map(|(key, _)| of(key)).collect();
+        let shown: BTreeSet<_> = rates
+            .iter()
+            .filter(|(_, all)| all.iter().any(|rate| !rate.is_since_boot))
+            .map(|(key, _)| of(key))
+            .collect();
         let mut means: BTreeMap<(String, &'static str), &'static str> = BTreeMap::new();
         rates.retain(|key, all| {
             let key = of(key);
@@ -308,7 +318,11 @@ mod tests {
     #[test]
     fn shares_wait_for_the_number_of_cpus() {
         let mut out = Out::default();
-        out.cpu("top", Report { at: 10 * S, interval_ns: 2 * S, is_since_boot: false }, &[("user", 25.0), ("idle", 75.0)]);
+        out.cpu(
+            "top",
+            Report { at: 10 * S, interval_ns: 2 * S, is_since_boot: false },
+            &[("user", 25.0), ("idle", 75.0)],
+        );
         out.learn_cpus(4.0);
         let (batch, notes) = out.finish();
         assert!(notes.is_empty());

@@ -1,7 +1,7 @@
 //! CPUs without idle time, and a line of threads in front of them.
 
-use crate::instant::{Share, Signs};
 use crate::instant::facts::Facts;
+use crate::instant::{Share, Signs};
 use crate::strength::{FAIR, STRONG};
 
 /// Niced threads make way for others. Full CPUs may be a burst, or the work that they are for. So it

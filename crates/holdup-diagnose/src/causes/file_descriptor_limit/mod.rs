@@ -14,8 +14,10 @@ use holdup_recording::metrics;
 use holdup_signals::host::processes::Process;
 use holdup_signals::{Gauge, Missing, View, Window};
 
-pub const DEFINITION: Definition =
-    Definition { signs: Some(signs::find), ..Definition::new(Cause::FileDescriptorLimit, DOC, Judge::Alone(judge), &NEXT) };
+pub const DEFINITION: Definition = Definition {
+    signs: Some(signs::find),
+    ..Definition::new(Cause::FileDescriptorLimit, DOC, Judge::Alone(judge), &NEXT)
+};
 
 const DOC: Doc = Doc {
     title: "A process is out of file descriptors",

@@ -2,13 +2,17 @@
 
 use super::{Kind, Line, number, text};
 
-pub(super) const KIND: Kind = Kind::lines("list of CPUs", |lines| last(lines).is_some(), |lines, context| {
-    if let Some((last, used)) = last(lines) {
-        context.out.learn_cpus(last + 1.0);
-        return used;
-    }
-    1
-});
+pub(super) const KIND: Kind = Kind::lines(
+    "list of CPUs",
+    |lines| last(lines).is_some(),
+    |lines, context| {
+        if let Some((last, used)) = last(lines) {
+            context.out.learn_cpus(last + 1.0);
+            return used;
+        }
+        1
+    },
+);
 
 /// The number of the last CPU, and the lines read.
 fn last(lines: &[Line]) -> Option<(f64, usize)> {

@@ -24,7 +24,8 @@ const PAGE_BYTES: f64 = 4096.0;
 
 /// `----total-usage---- -dsk/total- …`
 fn is_groups(line: &str) -> bool {
-    line.starts_with("--") && ["-cpu-usage", "total-usage", "-dsk/", "-net/", "-paging-"].iter().any(|it| line.contains(it))
+    line.starts_with("--")
+        && ["-cpu-usage", "total-usage", "-dsk/", "-net/", "-paging-"].iter().any(|it| line.contains(it))
 }
 
 fn is_header(line: &str) -> bool {
@@ -75,8 +76,7 @@ fn put(groups: &str, header: &str, line: &str, context: &mut Context) -> bool {
             let at = names.iter().position(|known| *known == name)?;
             size(values.get(at)?, 1.0, 1024.0)
         };
-        let shares: Vec<(&str, f64)> =
-            MODES.iter().filter_map(|(name, mode)| Some((*mode, value(name)?))).collect();
+        let shares: Vec<(&str, f64)> = MODES.iter().filter_map(|(name, mode)| Some((*mode, value(name)?))).collect();
         if shares.len() >= 3 {
             context.out.cpu("dstat", report, &shares);
         }

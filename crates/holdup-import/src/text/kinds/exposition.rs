@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use holdup_recording::Labels;
 use holdup_recording::exposition::{Series, parse};
 use holdup_recording::metrics::{Metric, host, postgresql, tcp};
-use holdup_recording::Labels;
 
 use super::memory::Usage;
 use super::processlist::SOURCE as MYSQL;

@@ -16,8 +16,7 @@ pub(super) const DISKSTATS: Kind =
 
 pub(super) const VMSTAT_DISKS: Kind = Kind::lines("vmstat -d", |lines| is_disks(text(lines, 0)), read_disks);
 
-pub(super) const COUNTERS: Kind =
-    Kind::lines("vmstat -s", |lines| counter(text(lines, 0)).is_some(), read_counters);
+pub(super) const COUNTERS: Kind = Kind::lines("vmstat -s", |lines| counter(text(lines, 0)).is_some(), read_counters);
 
 pub(super) const PAIRED: Kind = Kind::lines("/proc/net/netstat", |lines| pair(lines).is_some(), read_pairs);
 
@@ -76,8 +75,7 @@ const COUNTS: [(&str, &str, Metric, Option<(&str, &str)>, f64); 15] = [
 ];
 
 /// Words of `vmstat -s` about memory, in the order of [`Usage`].
-const MEMORY: [&str; 6] =
-    ["total memory", "free memory", "buffer memory", "swap cache", "total swap", "free swap"];
+const MEMORY: [&str; 6] = ["total memory", "free memory", "buffer memory", "swap cache", "total swap", "free swap"];
 
 /// The device and its numbers: 11, since Linux 4.18 15, since 5.5 17.
 fn diskstats(line: &str) -> Option<(&str, Vec<f64>)> {
@@ -169,7 +167,8 @@ fn counter(line: &str) -> Option<Count> {
         if let Some(place) = MEMORY.iter().position(|words| rest.strip_prefix("K ").unwrap_or(rest) == *words) {
             return Some(Count::Memory(place, value * 1024.0));
         }
-        let is_other = ["used memory", "active memory", "inactive memory", "used swap", "pages paged", "interrupts", "boot time"];
+        let is_other =
+            ["used memory", "active memory", "inactive memory", "used swap", "pages paged", "interrupts", "boot time"];
         let is_other = is_other.iter().any(|words| rest.ends_with(words) || rest.starts_with(words));
         return known(&|words, _| words == rest, value).or(is_other.then_some(Count::Other));
     }
@@ -230,9 +229,8 @@ fn read_stack(lines: &[Line], context: &mut Context) -> usize {
     let is_end = |line: &str| line.trim() == "[<ffffffffffffffff>] 0xffffffffffffffff";
     let used = lines.iter().take_while(|line| is_frame(&line.text) || is_end(&line.text)).count();
     let frames: Vec<&str> = lines.iter().take(used.min(FRAMES_MAX)).filter_map(|line| frame(&line.text)).collect();
-    let number_of = |word: &str, before: &str| -> Option<i64> {
-        word.split_once(before)?.1.split('/').next()?.parse().ok()
-    };
+    let number_of =
+        |word: &str, before: &str| -> Option<i64> { word.split_once(before)?.1.split('/').next()?.parse().ok() };
     let path = context.words().find(|word| word.ends_with("/stack")).unwrap_or_default().to_owned();
     let pid = number_of(&path, "/proc/").unwrap_or(0);
     let tid = number_of(&path, "/task/").unwrap_or(pid);

@@ -21,7 +21,8 @@ struct Folder {
 
 fn recognises(lines: &[Line]) -> bool {
     let first = text(lines, 0);
-    let is_total = first.strip_prefix("total ").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    let is_total =
+        first.strip_prefix("total ").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     is_total && is_long(text(lines, 1)) || is_long(first) || is_names(first) || is_gone(first)
 }
 

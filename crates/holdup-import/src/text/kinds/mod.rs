@@ -28,6 +28,7 @@ mod netstat;
 mod nginx;
 mod no_space;
 mod pg_statements;
+mod pg_titles;
 mod pg_units;
 mod pg_views;
 mod pidstat;
@@ -51,6 +52,8 @@ mod vmstat;
 
 use std::cell::LazyCell;
 
+pub(super) use pg_titles::SOURCE as TITLES;
+
 // What the kinds share: they take it from here.
 use super::clock::{self, DAY_NS, is_half, time_of_day};
 use super::command;
@@ -64,7 +67,11 @@ use super::table::{self, Columns, Row, Table, footer_line, spaced};
 /// Whether a line that begins as a prompt of root does is a heading: of `pidstat -h`, or of a
 /// section of Redis' `INFO`.
 pub(super) fn is_heading(text: &str) -> bool {
-    text.starts_with('#') && (exposition::is_comment(text) || pidstat::is_header(text) || redis::is_section(text) || haproxy::is_header(text))
+    text.starts_with('#')
+        && (exposition::is_comment(text)
+            || pidstat::is_header(text)
+            || redis::is_section(text)
+            || haproxy::is_header(text))
 }
 
 /// A kind of output.

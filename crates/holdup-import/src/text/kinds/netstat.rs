@@ -58,7 +58,8 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         text(lines, 0).starts_with("#kernel") || text(lines, 0).starts_with("Tcp") && !text(lines, 0).contains(':');
     let mut used = 0;
     for line in lines.iter().take_while(|line| !line.is_blank()) {
-        let is_own = line.text.starts_with([' ', '\t']) || line.text.trim_end().ends_with(':') || counter(&line.text).is_some();
+        let is_own =
+            line.text.starts_with([' ', '\t']) || line.text.trim_end().ends_with(':') || counter(&line.text).is_some();
         if used > 0 && !is_own && !is_nstat {
             break;
         }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::rows::Thread;
 
-use super::{Columns, Context, HOST, Kind, Line, command, rows as table_rows, text};
+use super::{Columns, Context, HOST, Kind, Line, command, pg_titles, rows as table_rows, text};
 
 pub(super) const KIND: Kind = Kind::lines("ps", recognises, read);
 
@@ -63,6 +63,8 @@ struct List<'t> {
     rows: Vec<Row<'t>>,
     /// Names of processes that use a CPU.
     names: BTreeMap<i64, &'t str>,
+    /// Command lines that are titles of sessions.
+    titles: Vec<(i64, &'t str)>,
     has_threads: bool,
 }
 
@@ -83,6 +85,9 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     }
     for (pid, name) in list.names.iter().filter(|(_, name)| !name.is_empty()) {
         context.out.setting(at, &format!("pid:{pid}"), "comm", *name);
+    }
+    for (pid, title) in &list.titles {
+        context.out.batch.sessions.extend(pg_titles::session(title, *pid, at));
     }
     let pids: BTreeSet<i64> = list.rows.iter().map(|row| row.pid).collect();
     let is_repeated = pids.len() < list.rows.len() && !columns.has(&["COUNT"]);
@@ -107,7 +112,11 @@ fn take<'t>(values: &super::Row<'_, 't>, selected: Option<&'t str>, has_states: 
     // With `-m` a process has a line of its own, and its threads have no pid.
     let pid = values.number(&["PID"]).or(count.map(|_| 0.0));
     let Some(pid) = pid.map(|pid| pid as i64) else { return false };
-    let name = program(values.text(&COMMANDS).unwrap_or_default());
+    let command = values.text(&COMMANDS).unwrap_or_default();
+    let name = program(command);
+    if name == "postgres" {
+        list.titles.push((pid, command));
+    }
     if values.number(&["%CPU", "PCPU", "C"]).is_some_and(|share| share >= 1.0) && pid > 0 {
         list.names.entry(pid).or_insert(name);
     }

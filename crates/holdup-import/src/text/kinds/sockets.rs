@@ -37,7 +37,8 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
 
 /// `TCP:   50 (estab 10, closed 5, orphaned 0, timewait 3)`
 fn is_summary(line: &str) -> bool {
-    line.starts_with("TCP:") && line.contains("(estab ") || line.starts_with("Total: ") && number(line.get(7..).unwrap_or("").split(' ').next().unwrap_or("")).is_some()
+    line.starts_with("TCP:") && line.contains("(estab ")
+        || line.starts_with("Total: ") && number(line.get(7..).unwrap_or("").split(' ').next().unwrap_or("")).is_some()
 }
 
 fn read_summary(lines: &[Line], context: &mut Context) -> usize {
