@@ -14,6 +14,7 @@ use holdup_signals::view::stretches::within;
 use holdup_signals::{Disk, Gauge, View};
 
 use super::accept_queue::AcceptQueue;
+use super::counts::Counts;
 use super::documents::Documents;
 use super::happened::Happened;
 use super::pods::Pods;
@@ -78,6 +79,10 @@ pub(crate) struct Facts<'c> {
     pub full: Vec<FullDisk>,
     /// A full accept queue.
     pub accept_queue: Option<AcceptQueue>,
+    /// What the host's own counts show.
+    pub counts: Counts,
+    /// The disk's figures are means since boot: they show what is usual.
+    pub is_disk_mean: bool,
     /// Workers of autovacuum that run.
     pub vacuums: Option<Gauge>,
     /// The server has no thread pool.
@@ -164,6 +169,7 @@ impl<'c> Facts<'c> {
         let load = gauge(metrics::host::LOAD_AVERAGE_1M.name, &[]);
         let idle = idle(&view);
         let statements = Statements::read(&view);
+        let is_disk_mean = is_since_boot(&view, metrics::host::DISK_IO_TIME.name);
         let read_per_fault = read_per_fault(&view, disk.as_ref());
         Self {
             documents: Documents::read(&view, disk.as_ref()),
@@ -185,6 +191,8 @@ impl<'c> Facts<'c> {
             available: available(&view),
             full: crate::resources::full_disk::room(&view).map_or_else(|_| Vec::new(), |room| room.full),
             accept_queue: AcceptQueue::read(&view),
+            counts: Counts::read(&view),
+            is_disk_mean,
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),
             has_pool: view.setting("thread_handling", "").is_ok_and(|value| value == "pool-of-threads"),
@@ -230,7 +238,8 @@ impl<'c> Facts<'c> {
     /// The busiest disk, if it has time left.
     pub fn idle_disk(&self) -> Option<&Disk> {
         const BUSY: f64 = 0.5;
-        self.disk.as_ref().filter(|disk| disk.utilization < BUSY && disk.queue < 1.0)
+        let disk = self.disk.as_ref().filter(|_| !self.is_disk_mean);
+        disk.filter(|disk| disk.utilization < BUSY && disk.queue < 1.0)
     }
 
     /// The disk that has no time left, and what it mostly does: then waits for it are settled, and
@@ -250,10 +259,45 @@ impl<'c> Facts<'c> {
         Some((disk, work))
     }
 
+    /// What a sign by the disk's figures is worth: means since boot may hide the present.
+    pub fn of_disk(&self, strength: Strength) -> Strength {
+        const MEAN: f64 = 0.7;
+        if self.is_disk_mean { strength * MEAN } else { strength }
+    }
+
+    /// The share of the threads in uninterruptible sleep that are in places for which `is` holds.
+    pub fn asleep_share(&self, is: impl Fn(&Place, Wait) -> bool) -> Option<Share> {
+        let asleep = self.asleep.as_ref().filter(|asleep| asleep.mean > 0.0)?;
+        let there = asleep.mean_where(|place| is(place, wait_of(place)));
+        let of = format!("of {:.0} threads in uninterruptible sleep", asleep.mean.max(there));
+        Some(Share { ratio: there / asleep.mean.max(there), of })
+    }
+
+    /// A load average that no running thread makes: CPUs idle beside it. Without the number of CPUs only a
+    /// load of many dozens is much on any host.
+    pub fn load_beside_idle(&self) -> Option<Evidence> {
+        const MUCH: f64 = 48.0;
+        const PER_CPU: f64 = 2.0;
+        const IDLE: f64 = 0.2;
+        let load = self.load.as_ref()?;
+        let (idle, waiting, _) = self.idle.as_ref().filter(|(idle, waiting, _)| idle + waiting >= IDLE)?;
+        let is_much = load.max >= self.cpus.map_or(MUCH, |cpus| PER_CPU * cpus);
+        let each = self.cpus.map_or_else(String::new, |cpus| format!(" on {cpus:.0} CPUs"));
+        let text = format!(
+            "the load average was {:.0}{each} while CPUs were idle for {} of the time and waited for I/O for {}: threads \
+             wait uninterruptibly",
+            load.max,
+            percent(*idle),
+            percent(*waiting)
+        );
+        is_much.then(|| load.evidence(format!("{:.0}", load.max), "near the number of running threads", text))
+    }
+
     /// The same as evidence, if it does what `is` says.
     pub fn disk_that(&self, is: impl Fn(DiskWork) -> bool) -> Option<Evidence> {
         let (disk, _) = self.full_disk().filter(|(_, work)| is(*work))?;
-        self.view.disk_evidence(disk, "below 1", what_it_does(disk)).ok()
+        let since = if self.is_disk_mean { "on average since boot, " } else { "" };
+        self.view.disk_evidence(disk, "below 1", format!("{since}{}", what_it_does(disk))).ok()
     }
 
     /// Many threads that each wait for a page of a file, read at random.
@@ -359,11 +403,26 @@ fn niced(view: &View<'_>) -> f64 {
     CpuTime::measure(view).map_or(0.0, |cpu| cpu.seconds.share(gives_way_seconds(view)))
 }
 
+/// Whether a metric's rates are means since boot.
+fn is_since_boot(view: &View<'_>, metric: &str) -> bool {
+    view.setting(&format!("since_boot[{metric}]"), "").is_ok()
+}
+
 fn idle(view: &View<'_>) -> Option<(f64, f64, Evidence)> {
+    /// A mean since boot of as much iowait shows what is usual; one of idle CPUs does not show the present.
+    const WAITED: f64 = 0.2;
     let cpu = CpuTime::measure(view).ok()?;
     let (idle, waiting) = (cpu.ratio(CpuMode::Idle), cpu.ratio(CpuMode::Iowait));
-    let text =
-        format!("{} of CPU time was idle, {} of it while a disk worked", percent(idle + waiting), percent(waiting));
+    let is_mean = is_since_boot(view, metrics::host::CPU_TIME.name);
+    if is_mean && waiting < WAITED {
+        return None;
+    }
+    let since = if is_mean { " since boot" } else { "" };
+    let text = format!(
+        "CPUs were idle for {} of the time{since}, and for another {} while a disk worked",
+        percent(idle),
+        percent(waiting)
+    );
     Some((idle, waiting, cpu.time.evidence(percent(idle + waiting), "near 0 %, if CPU were the cause", text)))
 }
 

@@ -3,6 +3,9 @@
 //! [`crate::judge`] weighs them.
 
 mod accept_queue;
+pub(crate) mod counts;
+#[cfg(test)]
+mod counts_tests;
 mod documents;
 pub(crate) mod facts;
 pub(crate) mod happened;

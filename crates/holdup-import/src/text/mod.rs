@@ -4,9 +4,11 @@
 //! them; lines that no kind reads are kept and counted. Pure: bytes in, rows out.
 
 mod clock;
+mod command;
 mod commands;
 mod context;
 mod documents;
+mod headed;
 mod json;
 mod kinds;
 mod number;
@@ -91,7 +93,7 @@ pub struct Pasted {
 
 /// Whether the beginning of a file holds an output that is understood here.
 pub fn recognises(head: &[u8]) -> bool {
-    let lines = paste::lines(head, kinds::is_heading);
+    let lines = headed::with_headers(paste::lines(head, kinds::is_heading));
     let lines = lines.get(..HEAD_LINES).unwrap_or(&lines);
     outline(lines, &commands(lines)).iter().any(|place| place.found.is_some())
 }
@@ -174,7 +176,7 @@ impl Pasted {
 
     fn read_lines(&mut self, file: &str, bytes: &[u8]) {
         self.parts_before = self.parts.len();
-        let lines = paste::lines(bytes, kinds::is_heading);
+        let lines = headed::with_headers(paste::lines(bytes, kinds::is_heading));
         let commands = commands(&lines);
         let outline = outline(&lines, &commands);
         let mut next = 0;

@@ -21,7 +21,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     for evidence in facts.asleep_in(|place, wait| wait == Wait::Write && is_flush(place)) {
         signs.add(FAIR, evidence);
     }
-    signs.extend(WEAK, facts.disk_that(|work| work == DiskWork::Writes));
+    signs.extend(facts.of_disk(WEAK), facts.disk_that(|work| work == DiskWork::Writes));
     if facts.is_postgresql {
         let text = "waited until the log was on the disk";
         signs.extend(FAIR * 0.9, facts.sessions_in(MOST, text, |_, state| is_log_wait(state)));

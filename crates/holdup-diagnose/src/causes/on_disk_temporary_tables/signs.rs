@@ -2,6 +2,7 @@
 
 use holdup_recording::words::percent;
 use holdup_signals::host::disk_waits::Wait;
+use holdup_signals::host::threads::Place;
 
 use crate::instant::facts::Facts;
 use crate::instant::{MOST, SOME, Signs, is_removal};
@@ -11,8 +12,15 @@ use crate::strength::{FAIR, NONE, STRONG};
 /// directory's lock, or because the disk is.
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     let strength = if facts.waits_for_no_disk() { STRONG } else { FAIR };
-    for evidence in facts.asleep_in(|place, wait| wait == Wait::Directory && is_removal(place)) {
-        signs.add(strength, evidence);
+    let removes = |place: &Place, wait| wait == Wait::Directory && is_removal(place);
+    for evidence in facts.asleep_in(removes) {
+        match facts.asleep_share(removes) {
+            Some(share) => signs.accounting(strength, evidence, share),
+            None => signs.add(strength, evidence),
+        }
+    }
+    if let Some((strength, evidence)) = &facts.counts.temporary {
+        signs.add(*strength, evidence.clone());
     }
     let of_table = |_: &str, state: &str| state.to_lowercase().contains("tmp table");
     signs.extend(FAIR, facts.sessions_in(SOME, "made or removed a temporary table", of_table));

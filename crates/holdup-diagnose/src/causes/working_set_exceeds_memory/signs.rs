@@ -34,6 +34,6 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     let of_page =
         |_: &str, state: &str| ["DataFileRead", "BufferMapping", "BufferIO"].iter().any(|of| state.ends_with(of));
     signs.extend(WEAK, facts.sessions_in(MOST, "waited for a page that was not in memory", of_page));
-    signs.extend(FAIR * 0.9, facts.disk_that(|work| work == DiskWork::ReadsPages));
-    signs.extend(FAIR, facts.disk_that(|work| work == DiskWork::ReadsWindows));
+    signs.extend(facts.of_disk(FAIR * 0.9), facts.disk_that(|work| work == DiskWork::ReadsPages));
+    signs.extend(facts.of_disk(FAIR), facts.disk_that(|work| work == DiskWork::ReadsWindows));
 }

@@ -3,18 +3,25 @@
 
 mod blockdev;
 mod connections;
+mod cpu_list;
 mod cpu_table;
 mod df;
 mod digests;
+mod dstat;
 mod explain;
+mod exposition;
 mod figure;
+mod haproxy;
 mod innodb;
+mod interfaces;
 mod iostat;
 mod kernel_events;
+mod kernel_files;
 mod kernel_kill;
 mod kernel_log;
 mod kubectl;
 mod locks;
+mod ls;
 mod lsblk;
 mod lscpu;
 mod memory;
@@ -22,14 +29,17 @@ mod mongodb;
 mod mount;
 mod mpstat;
 mod netstat;
+mod nginx;
 mod no_space;
 mod pg_slots;
 mod pg_statements;
+mod pg_titles;
 mod pg_units;
 mod pg_views;
 mod pidstat;
 mod poolers;
 mod postgresql;
+mod pressure;
 mod processlist;
 mod ps;
 mod redis;
@@ -37,6 +47,7 @@ mod replica;
 mod sadf;
 mod sar;
 mod sessions;
+mod sockets;
 mod ss;
 mod sysctl;
 mod sysstat;
@@ -48,8 +59,11 @@ mod vmstat;
 
 use std::cell::LazyCell;
 
+pub(super) use pg_titles::SOURCE as TITLES;
+
 // What the kinds share: they take it from here.
 use super::clock::{self, DAY_NS, is_half, time_of_day};
+use super::command;
 use super::context::Context;
 use super::json::{self, Document, Value};
 use super::number::{number, size};
@@ -60,7 +74,10 @@ use super::table::{self, Columns, Row, Select, Table, footer_line, spaced};
 /// Whether a line that begins as a prompt does is output: a heading of `pidstat -h` or of a section
 /// of Redis' `INFO`, or a node of a plan.
 pub(super) fn is_heading(text: &str) -> bool {
-    text.starts_with('#') && (pidstat::is_header(text) || redis::is_section(text)) || explain::is_node(text)
+    let is_comment = || {
+        exposition::is_comment(text) || pidstat::is_header(text) || redis::is_section(text) || haproxy::is_header(text)
+    };
+    explain::is_node(text) || text.starts_with('#') && is_comment()
 }
 
 /// A kind of output.
@@ -166,6 +183,24 @@ pub(super) const KINDS: &[Kind] = &[
     sar::KIND,
     pidstat::KIND,
     ps::KIND,
+    ls::KIND,
+    cpu_list::KIND,
+    pressure::KIND,
+    kernel_files::DISKSTATS,
+    kernel_files::VMSTAT_DISKS,
+    kernel_files::COUNTERS,
+    kernel_files::PAIRED,
+    kernel_files::STACK,
+    interfaces::KIND,
+    interfaces::IP_LINK,
+    interfaces::ROUTES,
+    dstat::KIND,
+    exposition::KIND,
+    haproxy::STATS,
+    haproxy::INFO,
+    nginx::KIND,
+    sockets::KIND,
+    sockets::SUMMARY,
     memory::FREE,
     memory::MEMINFO,
     df::KIND,
@@ -216,6 +251,7 @@ pub(super) const KINDS: &[Kind] = &[
     kubectl::top::KIND,
     kubectl::describe::KIND,
     no_space::KIND,
+    no_space::LIMITS,
     kernel_log::KIND,
 ];
 
