@@ -81,6 +81,7 @@ metrics! {
     Counter GLOBAL_STATUS_INNODB_ROW_LOCK_TIME: Milliseconds = "mysql_global_status_innodb_row_lock_time", "Time waited for row locks";
     Counter GLOBAL_STATUS_INNODB_ROW_LOCK_WAITS: Count = "mysql_global_status_innodb_row_lock_waits", "Waits for row locks";
     Counter GLOBAL_STATUS_INNODB_ROWS_DELETED: Count = "mysql_global_status_innodb_rows_deleted", "Rows deleted from InnoDB's tables";
+    Counter GLOBAL_STATUS_INNODB_DEADLOCKS: Count = "mysql_global_status_innodb_deadlocks", "Deadlocks of transactions (MariaDB and Percona Server)";
     Counter GLOBAL_STATUS_INNODB_ROWS_INSERTED: Count = "mysql_global_status_innodb_rows_inserted", "Rows inserted into InnoDB's tables";
     Counter GLOBAL_STATUS_INNODB_ROWS_UPDATED: Count = "mysql_global_status_innodb_rows_updated", "Rows updated in InnoDB's tables";
     Gauge GLOBAL_STATUS_OPEN_TABLE_DEFINITIONS: Count = "mysql_global_status_open_table_definitions", "Table definitions that are cached";
@@ -92,6 +93,7 @@ metrics! {
     Counter GLOBAL_STATUS_TABLE_OPEN_CACHE_OVERFLOWS: Count = "mysql_global_status_table_open_cache_overflows", "Tables opened while the cache was full";
     Gauge GLOBAL_STATUS_THREADS_CONNECTED: Count = "mysql_global_status_threads_connected", "Open connections";
     Gauge GLOBAL_STATUS_THREADS_RUNNING: Count = "mysql_global_status_threads_running", "Connections that are not idle";
+    Gauge GLOBAL_STATUS_UPTIME: Seconds = "mysql_global_status_uptime", "Time since the server started";
 
     @family GLOBAL_STATUS: "as the server's manual says of the variable" = "mysql_global_status_", "Every numeric variable of SHOW GLOBAL STATUS, in lower case";
 }
