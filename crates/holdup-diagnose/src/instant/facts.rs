@@ -13,7 +13,9 @@ use holdup_signals::host::threads::{Asleep, Place};
 use holdup_signals::{Disk, Gauge, View};
 
 use super::accept_queue::AcceptQueue;
+use super::cloud::CloudDatabase;
 use super::documents::Documents;
+use super::load::{BY_WAIT, Heaviest, Load, WaitKind, kind};
 use super::pods::Pods;
 use super::{MANY, OF_WINDOW, machine};
 use crate::case::Case;
@@ -86,6 +88,10 @@ pub(crate) struct Facts<'c> {
     pub is_postgresql: bool,
     pub documents: Documents,
     pub pods: Pods<'c>,
+    /// Managed databases, by their provider's figures.
+    pub clouds: Vec<CloudDatabase<'c>>,
+    /// The statement with the largest part of a managed database's load.
+    pub heaviest: Option<Heaviest>,
 }
 
 /// Sampled sessions, on average.
@@ -93,6 +99,9 @@ pub(crate) struct Sessions {
     /// By what they really do and the server's words.
     by_state: BTreeMap<(String, String), f64>,
     view_window: holdup_signals::Window,
+    /// They are means of a managed database's load, and no rows.
+    is_load: bool,
+    is_postgresql: bool,
 }
 
 impl Sessions {
@@ -105,7 +114,16 @@ impl Sessions {
             let state = row.state.as_deref().unwrap_or_default().to_owned();
             *by_state.entry((row.true_state.to_string(), state)).or_default() += 1.0 / instants;
         }
-        (!by_state.is_empty()).then_some(Self { by_state, view_window: view.window })
+        let (is_load, is_postgresql) = (false, false);
+        (!by_state.is_empty()).then_some(Self { by_state, view_window: view.window, is_load, is_postgresql })
+    }
+
+    /// Active sessions by a provider's samples of them.
+    fn of_load(view: &View<'_>) -> Option<Self> {
+        let Load { by_event, window, is_postgresql } = Load::read(view)?;
+        let state = |event: &str| if kind(event) == WaitKind::Lock { "lock_wait" } else { "executing" };
+        let by_state = by_event.into_iter().map(|(event, mean)| ((state(&event).to_owned(), event), mean)).collect();
+        Some(Self { by_state, view_window: window, is_load: true, is_postgresql })
     }
 
     /// How many for which `is` holds of the true state and the server's words.
@@ -122,6 +140,12 @@ impl Sessions {
     pub fn evidence(&self, is: impl Fn(&str, &str) -> bool, expected: &str, text: String) -> Option<Evidence> {
         let those = self.by_state.iter().filter(|((of, state), _)| is(of, state));
         let ((of, state), _) = those.max_by(|a, b| a.1.total_cmp(b.1))?;
+        if self.is_load {
+            let observed = format!("{:.0} sessions", self.count(is));
+            let labels = Labels::new([("metric", BY_WAIT)]);
+            let text = format!("{text}, most for {state}");
+            return Some(Evidence::new("samples", "value", labels, self.view_window, observed, expected, text));
+        }
         let mut labels = Labels::new([("true_state", of.as_str())]);
         if !state.is_empty() {
             labels = labels.with("state", state.as_str());
@@ -145,7 +169,10 @@ impl<'c> Facts<'c> {
         let load = gauge(metrics::host::LOAD_AVERAGE_1M.name, &[]);
         let idle = idle(&view);
         let read_per_fault = read_per_fault(&view, disk.as_ref());
+        let sessions = Sessions::read(&view).or_else(|| Sessions::of_load(&view));
         Self {
+            clouds: CloudDatabase::all(view),
+            heaviest: Load::heaviest(&view),
             documents: Documents::read(&view, disk.as_ref()),
             read_per_fault,
             cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
@@ -157,7 +184,8 @@ impl<'c> Facts<'c> {
             runnable: gauge(metrics::host::THREADS.name, &[("state", "R")]),
             asleep: view.asleep().ok(),
             disk,
-            sessions: Sessions::read(&view),
+            is_postgresql: !postgresql.is_empty() || sessions.as_ref().is_some_and(|sessions| sessions.is_postgresql),
+            sessions,
             pool_queue: gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
             swapped: swapped(&view),
             available: available(&view),
@@ -166,7 +194,6 @@ impl<'c> Facts<'c> {
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),
             has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
-            is_postgresql: !postgresql.is_empty(),
             pods: Pods::read(&view),
             machine: machine::of_database(&view),
             view,

@@ -3,9 +3,11 @@
 //! [`crate::judge`] weighs them.
 
 mod accept_queue;
+pub(crate) mod cloud;
 mod documents;
 pub(crate) mod facts;
-mod machine;
+pub(crate) mod load;
+pub(crate) mod machine;
 pub(crate) mod pods;
 #[cfg(test)]
 mod pods_tests;

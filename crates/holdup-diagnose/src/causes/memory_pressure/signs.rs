@@ -20,4 +20,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         signs.add(STRONG, swapped.clone());
         signs.add(FAIR, available.clone());
     }
+    for (strength, evidence) in facts.clouds.iter().flat_map(|database| database.out_of_memory()) {
+        signs.add(strength, evidence);
+    }
 }

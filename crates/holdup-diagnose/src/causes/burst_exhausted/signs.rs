@@ -1,0 +1,10 @@
+//! Credits of a managed database's volume that are used up.
+
+use crate::instant::Signs;
+use crate::instant::facts::Facts;
+
+pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
+    for (strength, evidence) in facts.clouds.iter().filter_map(|database| database.out_of_credits()) {
+        signs.add(strength, evidence);
+    }
+}
