@@ -17,7 +17,7 @@ use super::cloud::CloudDatabase;
 use super::documents::Documents;
 use super::load::{BY_WAIT, Heaviest, Load, WaitKind, kind};
 use super::pods::Pods;
-use super::{MANY, OF_WINDOW, machine};
+use super::{MANY, OF_WINDOW, Share, machine};
 use crate::case::Case;
 use crate::next_command::Machine;
 use crate::resources::cpu::{FULL, gives_way_seconds};
@@ -280,6 +280,18 @@ impl<'c> Facts<'c> {
         let is_much = count >= MANY.min(active) && count >= 2.0 && count / active.max(1.0) >= least;
         let text = format!("{count:.0} of {active:.0} active sessions {what}");
         is_much.then(|| sessions.evidence(is, "few", text)).flatten()
+    }
+
+    /// The share of the sampled sessions that wait for a managed database's volume; none if no figure
+    /// tells.
+    pub fn volume_share(&self) -> Option<Share> {
+        let sessions = self.sessions.as_ref().filter(|sessions| sessions.is_load)?;
+        let at_volume = |state: &str| {
+            matches!(kind(state), WaitKind::Read | WaitKind::Flush | WaitKind::Log | WaitKind::Temporary)
+        };
+        let (active, waiting) = (sessions.active(), sessions.count(|_, state| at_volume(state)));
+        let of = format!("of {active:.0} active sessions");
+        (waiting > 0.0).then(|| Share { ratio: waiting / active.max(1.0), of })
     }
 
     /// Sessions of a MySQL that look idle, and those that work, if the first are many and nothing else

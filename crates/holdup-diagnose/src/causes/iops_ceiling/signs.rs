@@ -3,10 +3,9 @@
 use holdup_signals::host::throttle::Unit;
 
 use crate::instant::Signs;
+use crate::instant::cloud::add_of_volume;
 use crate::instant::facts::Facts;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
-    for (strength, evidence) in facts.clouds.iter().filter_map(|database| database.at_ceiling(Unit::Operations)) {
-        signs.add(strength, evidence);
-    }
+    add_of_volume(facts, signs, |database| database.at_ceiling(Unit::Operations));
 }

@@ -156,9 +156,16 @@ fn record(
         let holdup_import::aws::Setting { source, name, value } = setting;
         Setting { observed_at: from, source, name, value }
     });
+    let mut coverage = coverage_by_file(&figures.series, &figures.notes, figures.is_partial);
+    for sources in figures.events.chunk_by(|a, b| a.source == b.source) {
+        let source = sources.first().map_or("", |event| event.source.as_str());
+        match coverage.iter_mut().find(|known| known.source == source) {
+            Some(known) => known.reads_total += sources.len() as u64,
+            None => coverage.push(self::coverage(source, &[], sources.len() as u64, 0)),
+        }
+    }
     let batch = Batch { settings: settings.collect(), events: figures.events, ..Batch::default() };
     writer.put(from, batch)?;
-    let mut coverage = coverage_by_file(&figures.series, &figures.notes, figures.is_partial);
     coverage.extend(refused.iter().map(|(name, of)| guard::failed(name, &of.failure, 0)));
     for Series { source, metric, labels, period_ns, points } in figures.series {
         let labels = Labels::new(labels);
