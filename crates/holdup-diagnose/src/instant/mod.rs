@@ -29,25 +29,56 @@ pub(crate) const OF_WINDOW: f64 = 0.5;
 
 /// The signs of one cause.
 #[derive(Default)]
-pub(crate) struct Signs(Vec<(Strength, Evidence)>);
+pub(crate) struct Signs {
+    all: Vec<(Strength, Evidence)>,
+    share: Option<Share>,
+}
+
+/// How much of the harm a cause accounts for, by what waits or by a server's own timing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Share {
+    /// 0-1.
+    pub ratio: f64,
+    /// Its whole, in words: `of 48 active sessions`, `of the database's load`.
+    pub of: String,
+}
+
+/// The signs of one cause, weighed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Weighed {
+    /// The chance (0-1) that not all of them mislead. Signs of one cause from several sources add up.
+    pub chance: f64,
+    /// What shows them, the strongest first.
+    pub evidence: Vec<Evidence>,
+    /// The share of the harm, if the facts tell it.
+    pub share: Option<Share>,
+}
 
 impl Signs {
     pub(crate) fn add(&mut self, strength: Strength, evidence: Evidence) {
-        self.0.push((strength, evidence));
+        self.all.push((strength, evidence));
     }
 
     pub(crate) fn extend(&mut self, strength: Strength, evidence: Option<Evidence>) {
-        self.0.extend(evidence.map(|evidence| (strength, evidence)));
+        self.all.extend(evidence.map(|evidence| (strength, evidence)));
     }
 
-    /// The chance (0-1) that not all of them mislead, and what shows them, the strongest first; none
-    /// without a sign. Signs of one cause from several sources add up.
-    pub(crate) fn weigh(mut self) -> Option<(f64, Vec<Evidence>)> {
-        let missed: f64 = self.0.iter().map(|(strength, _)| 1.0 - strength.chance()).product();
-        self.0.sort_by(|a, b| b.0.chance().total_cmp(&a.0.chance()));
-        let mut evidence: Vec<Evidence> = self.0.into_iter().map(|(_, evidence)| evidence).collect();
+    /// A sign that shows how much of the harm the cause accounts for. Of several shares the largest
+    /// counts, because they may cover the same waiters.
+    pub(crate) fn accounting(&mut self, strength: Strength, evidence: Evidence, share: Share) {
+        self.add(strength, evidence);
+        if share.ratio.is_finite() && self.share.as_ref().is_none_or(|known| known.ratio < share.ratio) {
+            self.share = Some(Share { ratio: share.ratio.clamp(0.0, 1.0), ..share });
+        }
+    }
+
+    /// All of them together; none without a sign.
+    pub(crate) fn weigh(mut self) -> Option<Weighed> {
+        let missed: f64 = self.all.iter().map(|(strength, _)| 1.0 - strength.chance()).product();
+        self.all.sort_by(|a, b| b.0.chance().total_cmp(&a.0.chance()));
+        let mut evidence: Vec<Evidence> = self.all.into_iter().map(|(_, evidence)| evidence).collect();
         evidence.dedup_by(|a, b| a.text == b.text);
-        (!evidence.is_empty()).then_some((1.0 - missed, evidence))
+        (!evidence.is_empty()).then_some(Weighed { chance: 1.0 - missed, evidence, share: self.share })
     }
 }
 

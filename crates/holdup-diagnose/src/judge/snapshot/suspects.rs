@@ -23,8 +23,8 @@ pub(super) fn suspects(facts: &Facts<'_>) -> Vec<Suspect> {
     let suspect = |cause: &Cause| {
         let mut signs = Signs::default();
         cause.definition().signs?(facts, &mut signs);
-        let (chance, evidence) = signs.weigh()?;
-        Some(Suspect { cause: *cause, confidence: INSTANT * chance, evidence })
+        let weighed = signs.weigh()?;
+        Some(Suspect { cause: *cause, confidence: INSTANT * weighed.chance, evidence: weighed.evidence })
     };
     let mut all: Vec<Suspect> = Cause::ALL.iter().filter_map(suspect).collect();
     all.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
