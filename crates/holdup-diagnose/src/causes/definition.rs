@@ -115,6 +115,8 @@ pub enum Trait {
     OnGenerator,
     /// Kubernetes itself names it.
     NamedByKubernetes,
+    /// Harm by its presence, whatever a stopwatch says: a server that was killed, or has no room to write.
+    Harm,
 }
 
 /// How a recording is judged.

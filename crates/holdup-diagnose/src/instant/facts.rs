@@ -10,13 +10,13 @@ use holdup_recording::{Labels, metrics};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::host::disk_waits::{Wait, wait_of};
 use holdup_signals::host::threads::{Asleep, Place};
+use holdup_signals::view::stretches::within;
 use holdup_signals::{Disk, Gauge, View};
 
 use super::accept_queue::AcceptQueue;
 use super::documents::Documents;
 use super::pods::Pods;
-use super::{MANY, OF_WINDOW, machine};
-use crate::case::Case;
+use super::{MANY, OF_WINDOW, Share, Sign, machine};
 use crate::next_command::Machine;
 use crate::resources::cpu::{FULL, gives_way_seconds};
 use crate::resources::disk::{BUSY, QUEUED, what_it_does};
@@ -136,8 +136,7 @@ fn is_idle(of: &str, _: &str) -> bool {
 }
 
 impl<'c> Facts<'c> {
-    pub fn read(case: &'c Case<'_>) -> Self {
-        let view = case.view(case.whole());
+    pub fn read(view: View<'c>) -> Self {
         let gauge = |metric: &str, labels: &[(&str, &str)]| view.gauge(metric, labels, "").ok();
         let disks = view.disks().ok();
         let disk = disks.and_then(|disks| disks.tops().max_by(|a, b| a.queue.total_cmp(&b.queue)).cloned());
@@ -171,6 +170,16 @@ impl<'c> Facts<'c> {
             machine: machine::of_database(&view),
             view,
         }
+    }
+
+    /// Whether any of them was read in the view.
+    pub fn are_any(&self) -> bool {
+        let (tables, window) = (&self.view.recording.tables, self.view.window);
+        let series = self.view.index.condensed.series.by_metric.values().flatten();
+        let sampled = || series.into_iter().any(|(_, points)| !within(points, window).is_empty());
+        let has_threads = || tables.threads.rows.iter().any(|row| window.contains(row.observed_at));
+        let has_events = || tables.events.rows.iter().any(|row| window.contains(row.observed_at));
+        self.sessions.is_some() || sampled() || has_threads() || has_events()
     }
 
     /// How often the same thing was read at most. Rates are left out: one output may have many.
@@ -233,26 +242,30 @@ impl<'c> Facts<'c> {
     }
 
     /// Places in the kernel where many threads sleep, of those that `is` holds for.
-    pub fn asleep_in(&self, is: impl Fn(&Place, Wait) -> bool) -> Vec<Evidence> {
+    pub fn asleep_in(&self, is: impl Fn(&Place, Wait) -> bool) -> Vec<Sign> {
         let Some(asleep) = &self.asleep else { return Vec::new() };
         let least = MANY.max(0.5 * self.cpus.unwrap_or(0.0));
         let places = asleep.groups.iter().filter(|place| place.mean >= least && is(place, wait_of(place)));
         let evidence = |place: &Place| {
             let function = place.function().unwrap_or("an unknown function");
             let text = format!("{:.0} threads of {} slept in {function}", place.mean, place.process);
-            asleep.at(place, format!("{:.0} threads", place.mean), "0", text)
+            let evidence = asleep.at(place, format!("{:.0} threads", place.mean), "0", text);
+            let of = format!("of {:.0} threads in uninterruptible sleep", asleep.mean);
+            Sign { evidence, share: Some(Share { ratio: place.mean / asleep.mean.max(1.0), of }) }
         };
         places.map(evidence).collect()
     }
 
     /// Active sessions for which `is` holds of the true state and the server's words, if they are at
     /// least this share (0-1) of all. `what` says what they did.
-    pub fn sessions_in(&self, least: f64, what: &str, is: impl Fn(&str, &str) -> bool) -> Option<Evidence> {
+    pub fn sessions_in(&self, least: f64, what: &str, is: impl Fn(&str, &str) -> bool) -> Option<Sign> {
         let sessions = self.sessions.as_ref()?;
         let (active, count) = (sessions.active(), sessions.count(&is));
         let is_much = count >= MANY.min(active) && count >= 2.0 && count / active.max(1.0) >= least;
         let text = format!("{count:.0} of {active:.0} active sessions {what}");
-        is_much.then(|| sessions.evidence(is, "few", text)).flatten()
+        let share = Share { ratio: count / active.max(1.0), of: format!("of {active:.0} active sessions") };
+        let evidence = is_much.then(|| sessions.evidence(is, "few", text)).flatten()?;
+        Some(Sign { evidence, share: Some(share) })
     }
 
     /// Sessions of a MySQL that look idle, and those that work, if the first are many and nothing else

@@ -54,22 +54,40 @@ pub(crate) struct Weighed {
     pub share: Option<Share>,
 }
 
+/// One sign: what shows it, and which share of the harm it tells.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sign {
+    pub evidence: Evidence,
+    pub share: Option<Share>,
+}
+
+impl From<Evidence> for Sign {
+    fn from(evidence: Evidence) -> Self {
+        Self { evidence, share: None }
+    }
+}
+
 impl Signs {
-    pub(crate) fn add(&mut self, strength: Strength, evidence: Evidence) {
+    /// Of several shares the largest counts, because they may cover the same waiters.
+    pub(crate) fn add(&mut self, strength: Strength, sign: impl Into<Sign>) {
+        let Sign { evidence, share } = sign.into();
         self.all.push((strength, evidence));
-    }
-
-    pub(crate) fn extend(&mut self, strength: Strength, evidence: Option<Evidence>) {
-        self.all.extend(evidence.map(|evidence| (strength, evidence)));
-    }
-
-    /// A sign that shows how much of the harm the cause accounts for. Of several shares the largest
-    /// counts, because they may cover the same waiters.
-    pub(crate) fn accounting(&mut self, strength: Strength, evidence: Evidence, share: Share) {
-        self.add(strength, evidence);
-        if share.ratio.is_finite() && self.share.as_ref().is_none_or(|known| known.ratio < share.ratio) {
+        let share = share.filter(|share| share.ratio.is_finite());
+        let is_known = |share: &Share| self.share.as_ref().is_some_and(|known| known.ratio >= share.ratio);
+        if let Some(share) = share.filter(|share| !is_known(share)) {
             self.share = Some(Share { ratio: share.ratio.clamp(0.0, 1.0), ..share });
         }
+    }
+
+    pub(crate) fn extend(&mut self, strength: Strength, sign: Option<impl Into<Sign>>) {
+        if let Some(sign) = sign {
+            self.add(strength, sign);
+        }
+    }
+
+    /// A sign that shows how much of the harm the cause accounts for.
+    pub(crate) fn accounting(&mut self, strength: Strength, evidence: Evidence, share: Share) {
+        self.add(strength, Sign { evidence, share: Some(share) });
     }
 
     /// All of them together; none without a sign.
