@@ -14,12 +14,16 @@ use holdup_signals::view::stretches::within;
 use holdup_signals::{Disk, Gauge, View};
 
 use super::accept_queue::AcceptQueue;
+use super::counts::Counts;
 use super::documents::Documents;
+use super::happened::Happened;
 use super::pods::Pods;
+use super::statements::Statements;
 use super::{MANY, OF_WINDOW, Share, Sign, machine};
 use crate::next_command::Machine;
 use crate::resources::cpu::{FULL, gives_way_seconds};
 use crate::resources::disk::{BUSY, QUEUED, what_it_does};
+use crate::strength::Strength;
 
 /// Requests up to this size are random: a disk takes them one by one, bytes.
 const SMALL_BYTES: f64 = 32.0 * 1024.0;
@@ -75,16 +79,25 @@ pub(crate) struct Facts<'c> {
     pub full: Vec<FullDisk>,
     /// A full accept queue.
     pub accept_queue: Option<AcceptQueue>,
+    /// What the host's own counts show.
+    pub counts: Counts,
+    /// The disk's figures are means since boot: they show what is usual.
+    pub is_disk_mean: bool,
     /// Workers of autovacuum that run.
     pub vacuums: Option<Gauge>,
     /// The server has no thread pool.
     pub has_no_pool: bool,
+    /// It has one.
+    pub has_pool: bool,
     /// The host's load was seen: its load average, its CPUs or its disks.
     pub has_load: bool,
     /// Where commands of the database's machine can be run.
     pub machine: Machine,
     pub is_postgresql: bool,
     pub documents: Documents,
+    /// Kills, restarts, errors and other events of the stretch and shortly before.
+    pub happened: Happened<'c>,
+    pub statements: Statements,
     pub pods: Pods<'c>,
 }
 
@@ -92,6 +105,8 @@ pub(crate) struct Facts<'c> {
 pub(crate) struct Sessions {
     /// By what they really do and the server's words.
     by_state: BTreeMap<(String, String), f64>,
+    /// Seconds that idle sessions have been idle, as far as the server says.
+    idle_s: Vec<f64>,
     view_window: holdup_signals::Window,
 }
 
@@ -100,17 +115,27 @@ impl Sessions {
         let rows = view.sessions(&["true_state", "state", "command"]).ok()?;
         let instants = view.session_instants().max(1) as f64;
         let mut by_state: BTreeMap<(String, String), f64> = BTreeMap::new();
+        let mut idle_s = Vec::new();
         // The server's own threads serve no client.
         for row in rows.into_iter().filter(|row| row.command != "Daemon") {
             let state = row.state.as_deref().unwrap_or_default().to_owned();
+            if row.true_state == "idle" {
+                idle_s.extend(row.age_ns.map(|age_ns| age_ns as f64 / 1e9));
+            }
             *by_state.entry((row.true_state.to_string(), state)).or_default() += 1.0 / instants;
         }
-        (!by_state.is_empty()).then_some(Self { by_state, view_window: view.window })
+        (!by_state.is_empty()).then_some(Self { by_state, idle_s, view_window: view.window })
     }
 
     /// How many for which `is` holds of the true state and the server's words.
     pub fn count(&self, is: impl Fn(&str, &str) -> bool) -> f64 {
         self.by_state.iter().filter(|((of, state), _)| is(of, state)).fold(0.0, |sum, (_, n)| sum + n)
+    }
+
+    /// Share (0-1) of the idle sessions that were in use no longer than this ago; 0 if nothing says.
+    pub fn lately_idle(&self, seconds: f64) -> f64 {
+        let lately = self.idle_s.iter().filter(|idle_s| **idle_s <= seconds).count();
+        lately as f64 / self.idle_s.len().max(1) as f64
     }
 
     /// Those that do not sleep.
@@ -143,9 +168,13 @@ impl<'c> Facts<'c> {
         let postgresql = view.sources_of(metrics::postgresql::ACTIVITY_SESSIONS.name);
         let load = gauge(metrics::host::LOAD_AVERAGE_1M.name, &[]);
         let idle = idle(&view);
+        let statements = Statements::read(&view);
+        let is_disk_mean = is_since_boot(&view, metrics::host::DISK_IO_TIME.name);
         let read_per_fault = read_per_fault(&view, disk.as_ref());
         Self {
             documents: Documents::read(&view, disk.as_ref()),
+            is_postgresql: !postgresql.is_empty() || statements.are_postgresql,
+            statements,
             read_per_fault,
             cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
             has_load: load.is_some() || idle.is_some() || disk.is_some(),
@@ -162,10 +191,13 @@ impl<'c> Facts<'c> {
             available: available(&view),
             full: crate::resources::full_disk::room(&view).map_or_else(|_| Vec::new(), |room| room.full),
             accept_queue: AcceptQueue::read(&view),
+            counts: Counts::read(&view),
+            is_disk_mean,
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),
+            has_pool: view.setting("thread_handling", "").is_ok_and(|value| value == "pool-of-threads"),
             has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
-            is_postgresql: !postgresql.is_empty(),
+            happened: Happened::read(&view),
             pods: Pods::read(&view),
             machine: machine::of_database(&view),
             view,
@@ -179,7 +211,8 @@ impl<'c> Facts<'c> {
         let sampled = || series.into_iter().any(|(_, points)| !within(points, window).is_empty());
         let has_threads = || tables.threads.rows.iter().any(|row| window.contains(row.observed_at));
         let has_events = || tables.events.rows.iter().any(|row| window.contains(row.observed_at));
-        self.sessions.is_some() || sampled() || has_threads() || has_events()
+        let has_statements = || self.statements.most_called.is_some();
+        self.sessions.is_some() || sampled() || has_threads() || has_events() || has_statements()
     }
 
     /// How often the same thing was read at most. Rates are left out: one output may have many.
@@ -205,7 +238,8 @@ impl<'c> Facts<'c> {
     /// The busiest disk, if it has time left.
     pub fn idle_disk(&self) -> Option<&Disk> {
         const BUSY: f64 = 0.5;
-        self.disk.as_ref().filter(|disk| disk.utilization < BUSY && disk.queue < 1.0)
+        let disk = self.disk.as_ref().filter(|_| !self.is_disk_mean);
+        disk.filter(|disk| disk.utilization < BUSY && disk.queue < 1.0)
     }
 
     /// The disk that has no time left, and what it mostly does: then waits for it are settled, and
@@ -225,10 +259,45 @@ impl<'c> Facts<'c> {
         Some((disk, work))
     }
 
+    /// What a sign by the disk's figures is worth: means since boot may hide the present.
+    pub fn of_disk(&self, strength: Strength) -> Strength {
+        const MEAN: f64 = 0.7;
+        if self.is_disk_mean { strength * MEAN } else { strength }
+    }
+
+    /// The share of the threads in uninterruptible sleep that are in places for which `is` holds.
+    pub fn asleep_share(&self, is: impl Fn(&Place, Wait) -> bool) -> Option<Share> {
+        let asleep = self.asleep.as_ref().filter(|asleep| asleep.mean > 0.0)?;
+        let there = asleep.mean_where(|place| is(place, wait_of(place)));
+        let of = format!("of {:.0} threads in uninterruptible sleep", asleep.mean.max(there));
+        Some(Share { ratio: there / asleep.mean.max(there), of })
+    }
+
+    /// A load average that no running thread makes: CPUs idle beside it. Without the number of CPUs only a
+    /// load of many dozens is much on any host.
+    pub fn load_beside_idle(&self) -> Option<Evidence> {
+        const MUCH: f64 = 48.0;
+        const PER_CPU: f64 = 2.0;
+        const IDLE: f64 = 0.2;
+        let load = self.load.as_ref()?;
+        let (idle, waiting, _) = self.idle.as_ref().filter(|(idle, waiting, _)| idle + waiting >= IDLE)?;
+        let is_much = load.max >= self.cpus.map_or(MUCH, |cpus| PER_CPU * cpus);
+        let each = self.cpus.map_or_else(String::new, |cpus| format!(" on {cpus:.0} CPUs"));
+        let text = format!(
+            "the load average was {:.0}{each} while CPUs were idle for {} of the time and waited for I/O for {}: threads \
+             wait uninterruptibly",
+            load.max,
+            percent(*idle),
+            percent(*waiting)
+        );
+        is_much.then(|| load.evidence(format!("{:.0}", load.max), "near the number of running threads", text))
+    }
+
     /// The same as evidence, if it does what `is` says.
     pub fn disk_that(&self, is: impl Fn(DiskWork) -> bool) -> Option<Evidence> {
         let (disk, _) = self.full_disk().filter(|(_, work)| is(*work))?;
-        self.view.disk_evidence(disk, "below 1", what_it_does(disk)).ok()
+        let since = if self.is_disk_mean { "on average since boot, " } else { "" };
+        self.view.disk_evidence(disk, "below 1", format!("{since}{}", what_it_does(disk))).ok()
     }
 
     /// Many threads that each wait for a page of a file, read at random.
@@ -269,10 +338,22 @@ impl<'c> Facts<'c> {
     }
 
     /// Sessions of a MySQL that look idle, and those that work, if the first are many and nothing else
-    /// explains them: CPUs have room, no disk is full, and no queue was counted.
+    /// explains them: CPUs have room, no disk is full, and no queue was counted. Pools keep connections
+    /// that nobody uses, and queued ones were used lately: without a pool of threads that is known,
+    /// nearly all were.
     pub fn hidden_idle(&self) -> Option<(f64, f64)> {
+        /// No request waits longer without an error.
+        const WAITED_S: f64 = 60.0;
+        const LATELY_S: f64 = 10.0;
+        const NEARLY_ALL: f64 = 0.9;
         let sessions = self.sessions.as_ref().filter(|_| !self.is_postgresql && !self.documents.is_there)?;
-        let (idle, active) = (sessions.count(is_idle), sessions.active());
+        let active = sessions.active();
+        let lately = match self.has_pool && sessions.idle_s.is_empty() {
+            true => 1.0,
+            false if self.has_pool => sessions.lately_idle(WAITED_S),
+            false => Some(sessions.lately_idle(LATELY_S)).filter(|lately| *lately >= NEARLY_ALL)?,
+        };
+        let idle = sessions.count(is_idle) * lately;
         let has_room = self.idle.is_none() || !self.are_cpus_full();
         let may_queue = self.pool_queue.is_none() && !self.has_no_pool && self.full_disk().is_none();
         (idle >= ASLEEP.max(ASLEEP_PER_ACTIVE * active) && has_room && may_queue).then_some((idle, active))
@@ -322,11 +403,26 @@ fn niced(view: &View<'_>) -> f64 {
     CpuTime::measure(view).map_or(0.0, |cpu| cpu.seconds.share(gives_way_seconds(view)))
 }
 
+/// Whether a metric's rates are means since boot.
+fn is_since_boot(view: &View<'_>, metric: &str) -> bool {
+    view.setting(&format!("since_boot[{metric}]"), "").is_ok()
+}
+
 fn idle(view: &View<'_>) -> Option<(f64, f64, Evidence)> {
+    /// A mean since boot of as much iowait shows what is usual; one of idle CPUs does not show the present.
+    const WAITED: f64 = 0.2;
     let cpu = CpuTime::measure(view).ok()?;
     let (idle, waiting) = (cpu.ratio(CpuMode::Idle), cpu.ratio(CpuMode::Iowait));
-    let text =
-        format!("{} of CPU time was idle, {} of it while a disk worked", percent(idle + waiting), percent(waiting));
+    let is_mean = is_since_boot(view, metrics::host::CPU_TIME.name);
+    if is_mean && waiting < WAITED {
+        return None;
+    }
+    let since = if is_mean { " since boot" } else { "" };
+    let text = format!(
+        "CPUs were idle for {} of the time{since}, and for another {} while a disk worked",
+        percent(idle),
+        percent(waiting)
+    );
     Some((idle, waiting, cpu.time.evidence(percent(idle + waiting), "near 0 %, if CPU were the cause", text)))
 }
 

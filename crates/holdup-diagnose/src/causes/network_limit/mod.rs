@@ -2,6 +2,7 @@
 
 mod advice;
 mod consequences;
+mod signs;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ pub const DEFINITION: Definition = Definition {
         // More load makes more packets and more connections.
         Edge::same_time(&[&[With(Trait::Load)]]),
     ],
+    signs: Some(signs::find),
     ..Definition::new(Cause::NetworkLimit, DOC, Judge::Beside(judge), &NEXT)
 };
 

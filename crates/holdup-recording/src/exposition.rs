@@ -4,7 +4,7 @@
 //!
 //! Timestamps and exemplars are checked and dropped: a row carries the time of holdup's read.
 
-use holdup_recording::Labels;
+use crate::Labels;
 
 /// Largest number of labels of one series; no real metric has more.
 const LABELS_MAX: usize = 128;
@@ -44,6 +44,7 @@ pub struct Scrape {
 }
 
 /// Parses a whole answer. Never fails: errors are in the result.
+#[must_use]
 pub fn parse(body: &[u8]) -> Scrape {
     let mut scrape = Scrape::default();
     for (position, line) in body.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -147,10 +148,10 @@ fn read_value(rest: &str) -> Result<(f64, Option<i64>), String> {
     let (plain, _exemplar) = rest.split_once('#').unwrap_or((rest, ""));
     let mut fields = plain.split([' ', '\t']).filter(|field| !field.is_empty());
     let value = fields.next().ok_or("no value")?;
-    let number = value.parse().map_err(|_| format!("`{}` is not a value", crate::proc::clip(value)))?;
+    let number = value.parse().map_err(|_| format!("`{}` is not a value", crate::words::clip(value)))?;
     let stamp = fields.next().map(|stamp| {
         let number = stamp.parse::<f64>().ok().filter(|stamp| stamp.is_finite());
-        number.ok_or_else(|| format!("`{}` is not a timestamp", crate::proc::clip(stamp)))
+        number.ok_or_else(|| format!("`{}` is not a timestamp", crate::words::clip(stamp)))
     });
     // OpenMetrics uses seconds, the plain format milliseconds: until the year 5138 seconds are
     // below 10¹¹, and milliseconds have been above since 1973.
@@ -158,7 +159,7 @@ fn read_value(rest: &str) -> Result<(f64, Option<i64>), String> {
     let stamp_ms = stamp.transpose()?.map(to_ms);
     match fields.next() {
         None => Ok((number, stamp_ms)),
-        Some(more) => Err(format!("`{}` after the timestamp", crate::proc::clip(more))),
+        Some(more) => Err(format!("`{}` after the timestamp", crate::words::clip(more))),
     }
 }
 
