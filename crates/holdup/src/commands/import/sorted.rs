@@ -39,7 +39,7 @@ impl FileKind {
             return Ok(Some(Self::Ftdc));
         }
         if hints.log_format.is_none() && statement_log::is_one(&file.head) {
-            return Ok(Self::StatementLog);
+            return Ok(Some(Self::StatementLog));
         }
         // In a folder, a file may be anything; what standard tools print is the likeliest.
         if file.is_listed && text::is_one(file)? {
