@@ -4,7 +4,7 @@
 use holdup_signals::host::cpu::{CpuMode, CpuTime};
 use std::collections::BTreeMap;
 
-use crate::resources::full_disk::FullDisk;
+use crate::resources::full_disk::{Filling, FullDisk, room};
 use holdup_recording::words::{bytes, percent};
 use holdup_recording::{Labels, metrics};
 use holdup_signals::evidence::Evidence;
@@ -74,6 +74,8 @@ pub(crate) struct Facts<'c> {
     pub read_per_fault: Option<(f64, Evidence)>,
     /// File systems and volumes without room, the surest first.
     pub full: Vec<FullDisk>,
+    /// Those that will be full at their pace, the soonest first.
+    pub filling: Vec<Filling>,
     /// A full accept queue.
     pub accept_queue: Option<AcceptQueue>,
     /// Workers of autovacuum that run.
@@ -148,6 +150,7 @@ impl<'c> Facts<'c> {
         let load = gauge(metrics::host::LOAD_AVERAGE_1M.name, &[]);
         let idle = idle(&view);
         let read_per_fault = read_per_fault(&view, disk.as_ref());
+        let (full, filling) = room(&view).map_or_else(|_| Default::default(), |room| (room.full, room.filling));
         Self {
             documents: Documents::read(&view, disk.as_ref()),
             read_per_fault,
@@ -164,7 +167,8 @@ impl<'c> Facts<'c> {
             pool_queue: gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
             swapped: swapped(&view),
             available: available(&view),
-            full: crate::resources::full_disk::room(&view).map_or_else(|_| Vec::new(), |room| room.full),
+            full,
+            filling,
             accept_queue: AcceptQueue::read(&view),
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),

@@ -6,6 +6,9 @@ mod accept_queue;
 mod documents;
 pub(crate) mod facts;
 pub(crate) mod happened;
+#[cfg(test)]
+mod happened_tests;
+pub(crate) mod hung;
 mod machine;
 pub(crate) mod pods;
 #[cfg(test)]
