@@ -3,7 +3,7 @@
 
 use holdup_signals::host::cpu::{CpuMode, CpuTime};
 
-use crate::resources::full_disk::FullDisk;
+use crate::resources::full_disk::{Filling, FullDisk, room};
 use holdup_recording::words::{bytes, percent};
 use holdup_recording::{Labels, metrics};
 use holdup_signals::evidence::Evidence;
@@ -79,6 +79,8 @@ pub(crate) struct Facts<'c> {
     pub read_per_fault: Option<(f64, Evidence)>,
     /// File systems and volumes without room, the surest first.
     pub full: Vec<FullDisk>,
+    /// Those that will be full at their pace, the soonest first.
+    pub filling: Vec<Filling>,
     /// A full accept queue.
     pub accept_queue: Option<AcceptQueue>,
     /// What the host's own counts show.
@@ -123,6 +125,7 @@ impl<'c> Facts<'c> {
         let is_disk_mean = is_since_boot(&view, metrics::host::DISK_IO_TIME.name);
         let read_per_fault = read_per_fault(&view, disk.as_ref());
         let sessions = Sessions::read(&view).or_else(|| Sessions::of_load(&view));
+        let (full, filling) = room(&view).map_or_else(|_| Default::default(), |room| (room.full, room.filling));
         Self {
             clouds: CloudDatabase::all(view),
             heaviest: Load::heaviest(&view),
@@ -145,7 +148,8 @@ impl<'c> Facts<'c> {
             pool_queue: gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
             swapped: swapped(&view),
             available: available(&view),
-            full: crate::resources::full_disk::room(&view).map_or_else(|_| Vec::new(), |room| room.full),
+            full,
+            filling,
             accept_queue: AcceptQueue::read(&view),
             counts: Counts::read(&view),
             is_disk_mean,

@@ -10,6 +10,9 @@ mod counts_tests;
 mod documents;
 pub(crate) mod facts;
 pub(crate) mod happened;
+#[cfg(test)]
+mod happened_tests;
+pub(crate) mod hung;
 pub(crate) mod load;
 pub(crate) mod machine;
 pub(crate) mod plans;

@@ -80,11 +80,10 @@ fn a_page_a_pipe_and_json() {
 fn a_broken_file_beside_others_is_left_out_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let uneven = DATA.replace("[150e6, 50e6]", "[150e6]");
-    for (n, (text, why, code)) in [
-        (uneven.as_str(), "bad.json:2: result r (ReadThroughput) has 2 Timestamps and 1 Values", 2),
-    ]
-    .into_iter()
-    .enumerate()
+    for (n, (text, why, code)) in
+        [(uneven.as_str(), "bad.json:2: result r (ReadThroughput) has 2 Timestamps and 1 Values", 2)]
+            .into_iter()
+            .enumerate()
     {
         std::fs::write(dir.path().join("bad.json"), text).unwrap();
         let out = format!("out{n}");
