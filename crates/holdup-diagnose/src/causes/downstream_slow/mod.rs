@@ -18,8 +18,10 @@ use holdup_signals::app::accounts::{Owner, Resource};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
-pub const DEFINITION: Definition =
-    Definition { ..Definition::new(Cause::DownstreamSlow, DOC, Judge::Alone(judge), &NEXT) };
+pub const DEFINITION: Definition = Definition {
+    errors: &[(holdup_recording::events::UPSTREAM_TIMEOUT, crate::strength::FAIR)],
+    ..Definition::new(Cause::DownstreamSlow, DOC, Judge::Alone(judge), &NEXT)
+};
 
 const DOC: Doc = Doc {
     title: "A downstream service is slow",

@@ -38,6 +38,7 @@ pub const DEFINITION: Definition = Definition {
         signs::find(facts, signs);
         deadlocks::find(facts, signs);
     }),
+    errors: &[(holdup_recording::events::LOCK_TIMEOUT, crate::strength::CERTAIN)],
     ..Definition::new(Cause::LockContention, DOC, Judge::Alone(judge), &NEXT)
 };
 

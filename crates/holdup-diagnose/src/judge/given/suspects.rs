@@ -127,8 +127,13 @@ impl Search<'_, '_, '_> {
         let usual = usual.filter(Facts::are_any);
         let is_suspected = self.is_instant || self.case.is_reported() || self.case.against.is_some();
         let weigh = |cause: Cause, facts: &Facts<'_>| -> Option<Weighed> {
-            let mut signs = Signs::default();
-            cause.definition().signs?(facts, &mut signs);
+            let (mut signs, definition) = (Signs::default(), cause.definition());
+            if let Some(find) = definition.signs {
+                find(facts, &mut signs);
+            }
+            for (error, strength) in definition.errors {
+                signs.extend(*strength, facts.happened.errors(error).map(|errors| errors.told()));
+            }
             signs.weigh()
         };
         let suspect = |cause: &Cause| {

@@ -25,6 +25,7 @@ mod ls;
 mod lsblk;
 mod lscpu;
 mod memory;
+mod messages;
 mod mongodb;
 mod mount;
 mod mpstat;
@@ -253,6 +254,7 @@ pub(super) const KINDS: &[Kind] = &[
     no_space::KIND,
     no_space::LIMITS,
     kernel_log::KIND,
+    messages::KIND,
 ];
 
 /// The text of a line, or nothing behind the last one.
