@@ -6,7 +6,7 @@
 //! The console accepts no comments, so holdup's commands carry no marker: `SHOW CLIENTS` names them
 //! by `application_name`. Columns are found by name, because versions differ.
 
-use holdup_recording::metrics::{Metric, pgbouncer as metric};
+use holdup_recording::metrics::pgbouncer as metric;
 use holdup_recording::{Batch, Coverage, Labels};
 
 use crate::database::Link;

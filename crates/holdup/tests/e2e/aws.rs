@@ -77,18 +77,29 @@ fn a_page_a_pipe_and_json() {
 }
 
 #[test]
-fn a_broken_file_leaves_no_recording() {
+fn a_broken_file_beside_others_is_left_out_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let uneven = DATA.replace("[150e6, 50e6]", "[150e6]");
-    std::fs::write(dir.path().join("bad.json"), uneven).unwrap();
-    let done = import(dir.path(), &["data.json", "bad.json", "-o", "out"]);
-    assert_eq!(done.code(), Some(2), "{}", done.stderr);
-    assert!(
-        done.stderr.contains("bad.json:2: result r (ReadThroughput) has 2 Timestamps and 1 Values"),
-        "{}",
-        done.stderr
-    );
-    assert!(!dir.path().join("out").exists());
+    for (n, (text, why, code)) in [
+        (uneven.as_str(), "bad.json:2: result r (ReadThroughput) has 2 Timestamps and 1 Values", 2),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        std::fs::write(dir.path().join("bad.json"), text).unwrap();
+        let out = format!("out{n}");
+        let done = import(dir.path(), &["queue.json", "bad.json", "-o", &out]);
+        assert_eq!(done.code(), Some(code), "{}", done.stderr);
+        assert!(done.stdout.contains(why), "{}", done.stdout);
+        let coverage = manifest(&dir.path().join(&out))["coverage"].clone();
+        let sources: Vec<_> = coverage.as_array().unwrap().iter().map(|one| (&one["source"], &one["state"])).collect();
+        assert!(sources.contains(&(&"bad.json".into(), &"failed".into())), "{sources:?}");
+        assert!(sources.contains(&(&"cloudwatch:queue.json".into(), &"read".into())), "{sources:?}");
+        // Alone it leaves no recording.
+        let done = import(dir.path(), &["bad.json", "-o", "alone"]);
+        assert_eq!(done.code(), Some(2), "{}", done.stderr);
+        assert!(done.stderr.contains(why) && !dir.path().join("alone").exists(), "{}", done.stderr);
+    }
 }
 
 #[test]
