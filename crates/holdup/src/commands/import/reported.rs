@@ -24,8 +24,7 @@ pub(super) fn keep(dir: &Path, is_evidence: bool, may_ask: bool) -> Result<(), F
     }
     let mut manifest = Recording::open(dir).map_err(Failure::unusable)?.manifest;
     let said = answer.and_then(|answer| word(&answer, &manifest));
-    let Some(reported) = said.or_else(|| is_evidence.then(Reported::default)) else { return Ok(()) };
-    manifest.reported = Some(reported);
+    manifest.reported = said.or(manifest.reported).or_else(|| is_evidence.then(Reported::default));
     manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
 }
 
