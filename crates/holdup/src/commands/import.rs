@@ -220,6 +220,8 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
     if groups.is_empty() && recordings.is_empty() {
         return Err(Failure::Unusable("which file? e.g. holdup import db.pcap, or holdup import data.json".to_owned()));
     }
+    let is_evidence =
+        recordings.is_empty() && args.into.is_none() && groups.iter().all(|(kind, _)| !kind.times_requests());
     let report = match groups.pop() {
         Some((kind, files)) if groups.is_empty() && recordings.is_empty() && args.into.is_none() => {
             read_group(kind, files, args.output.as_deref(), &args)?.made()?
@@ -237,10 +239,9 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
             errln!("{line}");
         }
     }
-    if let Some(dir) =
-        report.json["recording"].as_str().filter(|_| !args.json && !args.files.iter().any(|f| is_stream(f)))
-    {
-        reported::ask(Path::new(dir))?;
+    if let Some(dir) = report.json["recording"].as_str() {
+        let may_ask = !args.json && !args.files.iter().any(|path| is_stream(path));
+        reported::keep(Path::new(dir), is_evidence, may_ask)?;
     }
     if let Some((target, dir)) = target.zip(report.json["recording"].as_str()) {
         errln!("{}", super::store::send(&target, Path::new(dir), args.json)?);
@@ -254,7 +255,8 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
 /// If nothing in it is an output of a known tool, or the recording cannot be written.
 pub(super) fn pasted(file: &Path, dir: &Path) -> Result<(), Failure> {
     let file = InputFile::new(folder::FoundFile { path: file.to_owned(), name: None })?;
-    text::import(vec![file], Some(dir), None, None)?.made().map(|_| ())
+    text::import(vec![file], Some(dir), None, None)?.made()?;
+    reported::keep(dir, true, false)
 }
 
 /// What an import made of its files.

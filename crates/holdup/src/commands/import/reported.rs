@@ -12,27 +12,33 @@ use crate::failure::Failure;
 
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// Asks for the user's word, and keeps the answer in the recording at `dir`. It asks nothing if
-/// nobody can answer.
+/// Keeps the user's word in the recording at `dir`: the answer of a user who can be asked, or, if it
+/// is evidence, that something is wrong, as whoever imports it says.
 ///
 /// # Errors
-/// If the answer cannot be kept.
-pub(super) fn ask(dir: &Path) -> Result<(), Failure> {
+/// If it cannot be kept.
+pub(super) fn keep(dir: &Path, is_evidence: bool, may_ask: bool) -> Result<(), Failure> {
+    let answer = if may_ask { asked() } else { None };
+    if answer.is_none() && !is_evidence {
+        return Ok(());
+    }
+    let mut manifest = Recording::open(dir).map_err(Failure::unusable)?.manifest;
+    let said = answer.and_then(|answer| word(&answer, &manifest));
+    manifest.reported = said.or(manifest.reported).or_else(|| is_evidence.then(Reported::default));
+    manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+}
+
+/// The answer of a user at a terminal.
+fn asked() -> Option<String> {
     let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
-        return Ok(());
+        return None;
     }
     errln!(
         "Since when is it slow, or what fails? e.g. 14:03, 14:03-14:20 (UTC), time-outs since 14:03; Enter if unknown:"
     );
     let mut answer = String::new();
-    if stdin.lock().read_line(&mut answer).is_err() {
-        return Ok(());
-    }
-    let mut manifest = Recording::open(dir).map_err(Failure::unusable)?.manifest;
-    let Some(reported) = word(&answer, &manifest) else { return Ok(()) };
-    manifest.reported = Some(reported);
-    manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+    stdin.lock().read_line(&mut answer).ok().map(|_| answer)
 }
 
 /// What an answer says of a recording; none if it says nothing. A time without a date is the last

@@ -30,6 +30,11 @@ pub(super) struct Hints<'a> {
 }
 
 impl FileKind {
+    /// Whether such files time requests, so that no user's word is needed.
+    pub(super) fn times_requests(self) -> bool {
+        matches!(self, Self::Capture | Self::Traces | Self::AccessLog)
+    }
+
     /// The kind of a file; none if no reader knows it.
     fn of(file: &mut InputFile, hints: Hints<'_>) -> Result<Option<Self>, Failure> {
         if is_capture(&file.head) {
