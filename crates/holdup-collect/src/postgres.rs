@@ -42,9 +42,9 @@ use crate::reading::Out;
 use crate::{Collector, ProbeError, ReadError};
 
 pub use self::catalog::Catalog;
-pub use self::log::{Entry, Messages};
 #[doc(hidden)]
 pub use self::log::fuzz;
+pub use self::log::{Entry, Messages};
 #[doc(hidden)]
 pub use crate::plans::fuzz as fuzz_plans;
 

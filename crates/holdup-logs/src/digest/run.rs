@@ -158,12 +158,7 @@ fn pass(
     Ok(read_all(logs, options, state, room.as_ref()))
 }
 
-fn read_all(
-    mut logs: Vec<Log>,
-    options: &Options,
-    mut state: Option<&mut State>,
-    room: Option<&Arc<Room>>,
-) -> Outcome {
+fn read_all(mut logs: Vec<Log>, options: &Options, mut state: Option<&mut State>, room: Option<&Arc<Room>>) -> Outcome {
     in_order(&mut logs);
     let mut files: Vec<FileRead> = Vec::new();
     let mut whole: Option<Tally> = None;

@@ -57,7 +57,11 @@ const ERRORS: &[(&str, &str)] = &[
 /// How messages begin by which a server that starts says how it had ended, or that it takes over; our
 /// word for the reason, and a sentence.
 const RESTARTS: &[(&str, &str, &str)] = &[
-    ("database system was not properly shut down", "crash", "the server began anew and recovered: it had not shut down"),
+    (
+        "database system was not properly shut down",
+        "crash",
+        "the server began anew and recovered: it had not shut down",
+    ),
     ("database system was shut down", "requested", "the server began anew after an orderly shutdown"),
     ("received promote request", "failover", "the server was promoted"),
 ];

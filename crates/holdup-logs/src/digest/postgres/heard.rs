@@ -119,7 +119,10 @@ mod tests {
         let all = all.lock().unwrap();
         assert_eq!(all.len(), 2, "{all:?}");
         assert_eq!((all[0].pid, all[0].database.as_str()), (7, "b"));
-        assert_eq!((all[0].detail.as_str(), all[0].statement.as_str()), ("Process holding the lock: 8.", "UPDATE t\nSET a = 1;"));
+        assert_eq!(
+            (all[0].detail.as_str(), all[0].statement.as_str()),
+            ("Process holding the lock: 8.", "UPDATE t\nSET a = 1;")
+        );
         // A process of the server has no account in its prefix.
         assert_eq!((all[1].pid, all[1].at_us.is_some()), (4, true));
         assert_eq!(tally.events, 1);

@@ -137,8 +137,11 @@ fn read(scheme: &'static str, files: Vec<InputFile>) -> Result<Server, Failure> 
 /// The coverage of a server: what its log lacks, and how to have it.
 fn covered(server: &Server) -> Coverage {
     let tally = &server.outcome.tally;
-    let mut why: Vec<String> =
-        tally.problems.all().map(|(problem, count, _)| format!("{} {}", words::count(count), problem.words())).collect();
+    let mut why: Vec<String> = tally
+        .problems
+        .all()
+        .map(|(problem, count, _)| format!("{} {}", words::count(count), problem.words()))
+        .collect();
     if server.heard.left_out > 0 {
         why.push(format!("{} messages were left out", words::count(server.heard.left_out)));
     }

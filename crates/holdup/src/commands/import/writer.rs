@@ -35,7 +35,16 @@ pub(super) struct Writer<'d> {
 impl<'d> Writer<'d> {
     /// For a recording of this title in `dir`, which is not made yet.
     pub fn new(title: &str, dir: &'d Path, table: &'static str) -> Self {
-        Self { title: title.to_owned(), dir, table, recorder: None, from: 0, waiting: 0, written: None, is_reported: false }
+        Self {
+            title: title.to_owned(),
+            dir,
+            table,
+            recorder: None,
+            from: 0,
+            waiting: 0,
+            written: None,
+            is_reported: false,
+        }
     }
 
     /// The same, of what a server measured by itself.

@@ -100,6 +100,5 @@ pub(super) fn is_log(head: &[u8]) -> bool {
     own > 0 && 2 * own >= all
 }
 
-const SEVERITIES: [&str; 9] = [
-    "LOG:  ", "ERROR:  ", "FATAL:  ", "PANIC:  ", "WARNING:  ", "DETAIL:  ", "STATEMENT:  ", "HINT:  ", "CONTEXT:  ",
-];
+const SEVERITIES: [&str; 9] =
+    ["LOG:  ", "ERROR:  ", "FATAL:  ", "PANIC:  ", "WARNING:  ", "DETAIL:  ", "STATEMENT:  ", "HINT:  ", "CONTEXT:  "];

@@ -99,7 +99,8 @@ impl Course {
                 ..Statement::default()
             };
             batch.statements.push(rest.clone());
-            (rest.observed_at, rest.calls, rest.duration_ns) = (to, count(tally.rest.calls), ns(u64::try_from(tally.rest.total_us).unwrap_or(u64::MAX)));
+            (rest.observed_at, rest.calls, rest.duration_ns) =
+                (to, count(tally.rest.calls), ns(u64::try_from(tally.rest.total_us).unwrap_or(u64::MAX)));
             batch.statements.push(rest);
         }
         put(batch);
@@ -234,10 +235,10 @@ pub(super) fn enable(source: &str, tally: &Tally) -> Option<&'static str> {
             "log how statements are executed: SET GLOBAL log_slow_verbosity = 'query_plan,innodb' (MariaDB), \
              'full' (Percona), log_slow_extra = ON (MySQL 8.0.14)",
         ),
-        () if source.starts_with("postgresql") && tally.shapes.iter().all(|shape| shape.plans.is_empty()) => {
-            Some("log plans: session_preload_libraries = auto_explain, auto_explain.log_min_duration = '1s', \
-                  auto_explain.log_analyze = on; and log_lock_waits = on, log_temp_files = 0")
-        }
+        () if source.starts_with("postgresql") && tally.shapes.iter().all(|shape| shape.plans.is_empty()) => Some(
+            "log plans: session_preload_libraries = auto_explain, auto_explain.log_min_duration = '1s', \
+                  auto_explain.log_analyze = on; and log_lock_waits = on, log_temp_files = 0",
+        ),
         () => None,
     }
 }

@@ -43,7 +43,8 @@ fn slow(second: i64, took: &str, examined: u64, sql: &str) -> String {
 fn a_slow_log_becomes_counters_of_its_statements_over_time() {
     let mut log = String::new();
     for second in 0..100 {
-        log += &slow(1_795_860_000 + second, "0.500000", 40_000, &format!("SELECT a FROM t WHERE b = '{second} secret'"));
+        log +=
+            &slow(1_795_860_000 + second, "0.500000", 40_000, &format!("SELECT a FROM t WHERE b = '{second} secret'"));
     }
     let recording = recorded(&[("slow.log", &log)]);
     let rows = rows(&recording, "SELECT a");
@@ -89,7 +90,8 @@ fn a_postgresql_log_has_statements_plans_and_messages_with_their_statement() {
     assert_eq!((last.calls, last.duration_ns, last.source.as_str()), (1, 1_051_000_000, "postgresql://postgresql.log"));
     let events = &recording.tables.events.rows;
     let of = |kind: &str, state: Option<&str>| {
-        let found = events.iter().find(|event| event.kind == kind && (state.is_none() || event.labels.get("state") == state));
+        let found =
+            events.iter().find(|event| event.kind == kind && (state.is_none() || event.labels.get("state") == state));
         found.unwrap_or_else(|| panic!("{kind}: {events:?}"))
     };
     let acquired = of("lock_wait", Some("acquired"));
@@ -126,11 +128,10 @@ fn logs_of_several_servers_are_read_side_by_side() {
     let recording = recorded(&[("slow.log", &log), ("postgresql.log", STDERR), ("mongod.log", MONGOD)]);
     let sources: std::collections::BTreeSet<&str> =
         recording.tables.statements.rows.iter().map(|row| row.source.as_str()).collect();
-    assert_eq!(sources.into_iter().collect::<Vec<_>>(), [
-        "mongodb://mongod.log",
-        "mysql://slow.log",
-        "postgresql://postgresql.log"
-    ]);
+    assert_eq!(
+        sources.into_iter().collect::<Vec<_>>(),
+        ["mongodb://mongod.log", "mysql://slow.log", "postgresql://postgresql.log"]
+    );
 }
 
 #[test]
