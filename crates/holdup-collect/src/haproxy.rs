@@ -5,7 +5,8 @@
 //! holdup sends `show info` and `show stat`, which the socket's lowest level (`user`) allows.
 //! Columns are found by name, because versions differ.
 
-use holdup_recording::metrics::{Metric, haproxy as metric};
+use holdup_recording::layouts::haproxy::{BACKEND, FRONTEND, INFO, QUEUE, SERVER};
+use holdup_recording::metrics::haproxy as metric;
 use holdup_recording::{Batch, Labels};
 
 use crate::Collector;
@@ -26,45 +27,9 @@ const COMMAND: &[u8] = b"show info;show stat\n";
 const EXAMPLE: &str = "haproxy:/run/haproxy/admin.sock or haproxy:127.0.0.1:9999 (in HAProxy's section global: stats \
     socket /run/haproxy/admin.sock level user)";
 
-/// Lines of `show info`, with the factor from their unit.
-const INFO: &[(&str, Metric, f64)] = &[
-    ("CurrConns", metric::CONNECTIONS, 1.0),
-    ("Maxconn", metric::CONNECTIONS_LIMIT, 1.0),
-    ("Run_queue", metric::RUN_QUEUE, 1.0),
-    ("Idle_pct", metric::IDLE_RATIO, 0.01),
-];
-
 /// Lines of `show info` that are settings.
 const SETTINGS: &[(&str, &str)] =
     &[("Version", "haproxy_version"), ("Nbthread", "nbthread"), ("Maxconn", "maxconn"), ("Nbproc", "nbproc")];
-
-/// Columns of a frontend.
-const FRONTEND: &[(&str, Metric, f64)] =
-    &[("scur", metric::FRONTEND_SESSIONS, 1.0), ("slim", metric::FRONTEND_SESSIONS_LIMIT, 1.0)];
-
-/// Columns of a backend's queue and of a server's.
-const QUEUE: &[(&str, Metric, f64)] =
-    &[("qcur", metric::QUEUED_REQUESTS, 1.0), ("qmax", metric::QUEUED_REQUESTS_MAX, 1.0)];
-
-/// Columns of a backend; times are in milliseconds.
-const BACKEND: &[(&str, Metric, f64)] = &[
-    ("qtime", metric::QUEUE_TIME, 1e-3),
-    ("ctime", metric::CONNECT_TIME, 1e-3),
-    ("rtime", metric::RESPONSE_TIME, 1e-3),
-    ("ttime", metric::TOTAL_TIME, 1e-3),
-    ("econ", metric::CONNECT_ERRORS, 1.0),
-    ("eresp", metric::RESPONSE_ERRORS, 1.0),
-    ("wretr", metric::RETRIES, 1.0),
-    ("wredis", metric::REDISPATCHES, 1.0),
-    ("cli_abrt", metric::CLIENT_ABORTS, 1.0),
-];
-
-/// Columns of a server.
-const SERVER: &[(&str, Metric, f64)] = &[
-    ("scur", metric::SERVER_SESSIONS, 1.0),
-    ("rtime", metric::SERVER_RESPONSE_TIME, 1e-3),
-    ("stot", metric::SERVER_REQUESTS, 1.0),
-];
 
 /// Makes the collector for `haproxy:…`, a path or host and port.
 pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
@@ -177,6 +142,7 @@ pub fn samples(answer: &[u8], batch: &mut Batch) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::watch;
+    use holdup_recording::metrics::Metric;
 
     const INFO: &str = "Name: HAProxy\nVersion: 2.6.12\nMaxconn: 200\nCurrConns: 9\nIdle_pct: 75\nRun_queue: 1\n\n";
 

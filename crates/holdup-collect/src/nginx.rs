@@ -3,7 +3,8 @@
 //! those are in the access log, which `log:` follows.
 
 use holdup_recording::Labels;
-use holdup_recording::metrics::{Metric, nginx as metric};
+use holdup_recording::layouts::nginx::figures;
+use holdup_recording::metrics::Metric;
 
 use crate::options::Options;
 use crate::page::{self, PageError, StatusPage, TIMEOUT};
@@ -26,28 +27,6 @@ struct Nginx {
 pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
     let url = Address::parse_like(rest, EXAMPLE)?;
     Ok(page::collector(format!("nginx:{}", url.place), Nginx { agent: http::agent(TIMEOUT, "text/plain"), url }))
-}
-
-/// The figures of the page in its order; none if it is another page.
-fn figures(page: &str) -> Option<Vec<(Metric, f64)>> {
-    let mut lines = page.lines();
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|value| value.is_finite());
-    let active = number(lines.next()?.strip_prefix("Active connections:")?)?;
-    // Some builds add a column: the head names those that there are.
-    let head = lines.next()?.strip_prefix("server ")?.split_whitespace();
-    let counts: Vec<(&str, f64)> = head.zip(lines.next()?.split_whitespace().filter_map(number)).collect();
-    let words: Vec<&str> = lines.next()?.split_whitespace().collect();
-    let count = |name: &str| counts.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-    let now = |name: &str| number(words.get(words.iter().position(|word| *word == name)? + 1)?);
-    Some(vec![
-        (metric::ACTIVE_CONNECTIONS, active),
-        (metric::READING_CONNECTIONS, now("Reading:")?),
-        (metric::WRITING_CONNECTIONS, now("Writing:")?),
-        (metric::WAITING_CONNECTIONS, now("Waiting:")?),
-        (metric::ACCEPTED_CONNECTIONS, count("accepts")?),
-        (metric::HANDLED_CONNECTIONS, count("handled")?),
-        (metric::REQUESTS, count("requests")?),
-    ])
 }
 
 impl StatusPage for Nginx {

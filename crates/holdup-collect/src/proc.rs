@@ -183,10 +183,7 @@ pub(crate) fn set(path: &mut String, text: std::fmt::Arguments) {
     let _ = path.write_fmt(text);
 }
 
-/// At most 40 characters of `text`, control characters shown as `\u{..}`, for an error message.
-pub(crate) fn clip(text: &str) -> String {
-    text.chars().take(40).flat_map(char::escape_debug).collect()
-}
+pub(crate) use holdup_recording::words::clip;
 
 /// Clock ticks per second in `/proc` (`USER_HZ`); 100 on every Linux in use.
 pub(crate) fn ticks_per_second() -> f64 {

@@ -5,10 +5,10 @@
 
 pub mod address;
 mod cloudwatch;
-pub mod text;
 
 use std::time::Duration;
 
+use holdup_recording::exposition as text;
 use holdup_recording::{Batch, Coverage};
 
 use crate::coverage::{Line as _, complete};

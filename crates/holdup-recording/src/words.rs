@@ -78,6 +78,12 @@ pub fn round(value: f64, digits: i32) -> f64 {
     (value * scale).round() / scale
 }
 
+/// At most 40 characters of `text`, control characters shown as `\u{..}`, for an error message.
+#[must_use]
+pub fn clip(text: &str) -> String {
+    text.chars().take(40).flat_map(char::escape_debug).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,32 +5,13 @@
 use std::collections::HashSet;
 
 use holdup_recording::Labels;
-use holdup_recording::metrics::{Metric, host as metric};
+use holdup_recording::layouts::diskstats::NUMBERS;
 
 use super::Reader;
 use crate::ReadError;
 use crate::proc::Tree;
-use crate::proc::diskstats::{self, SECTOR_BYTES};
+use crate::proc::diskstats;
 use crate::reading::Out;
-
-/// The numbers of a device by their place in its line: metric, direction, and how many make one of the
-/// metric's unit.
-const NUMBERS: [(usize, Metric, Option<&str>, f64); 14] = [
-    (0, metric::DISK_OPERATIONS, Some("read"), 1.0),
-    (1, metric::DISK_MERGED, Some("read"), 1.0),
-    (2, metric::DISK_IO_BYTES, Some("read"), 1.0 / SECTOR_BYTES),
-    (3, metric::DISK_OPERATION_TIME, Some("read"), 1e3),
-    (4, metric::DISK_OPERATIONS, Some("write"), 1.0),
-    (5, metric::DISK_MERGED, Some("write"), 1.0),
-    (6, metric::DISK_IO_BYTES, Some("write"), 1.0 / SECTOR_BYTES),
-    (7, metric::DISK_OPERATION_TIME, Some("write"), 1e3),
-    (8, metric::DISK_IN_FLIGHT, None, 1.0),
-    (9, metric::DISK_IO_TIME, None, 1e3),
-    (10, metric::DISK_WEIGHTED_IO_TIME, None, 1e3),
-    (11, metric::DISK_DISCARDS, None, 1.0),
-    (15, metric::DISK_FLUSHES, None, 1.0),
-    (16, metric::DISK_FLUSH_TIME, None, 1e3),
-];
 
 /// Adds the numbers of every device.
 pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {

@@ -8,10 +8,9 @@
 
 use std::collections::HashMap;
 
+use holdup_recording::exposition::Series;
 use holdup_recording::metrics::Metric;
 use holdup_recording::{Labels, metrics};
-
-use super::text::Series;
 
 /// Prefix of the names.
 const PREFIX: &str = "aws_rds_";
@@ -108,7 +107,7 @@ mod tests {
     use super::*;
 
     fn series(line: &str) -> Series {
-        super::super::text::parse(line.as_bytes()).series.remove(0)
+        holdup_recording::exposition::parse(line.as_bytes()).series.remove(0)
     }
 
     #[test]

@@ -115,7 +115,9 @@ pub enum Trait {
     OnGenerator,
     /// Kubernetes itself names it.
     NamedByKubernetes,
-    /// Harm by its presence, whatever a stopwatch says: a server that was killed, or has no room to write.
+    /// Its presence is harm by itself, whatever requests say: a process was killed, a server began anew, a
+    /// disk is full or fails, a replica is behind. It needs no response time to be named, and a baseline in
+    /// which it was there as well does not clear it.
     Harm,
 }
 

@@ -2,7 +2,6 @@
 //! that shows it. What was not pasted is absent.
 
 use holdup_signals::host::cpu::{CpuMode, CpuTime};
-use std::collections::BTreeMap;
 
 use crate::resources::full_disk::FullDisk;
 use holdup_recording::words::{bytes, percent};
@@ -14,13 +13,19 @@ use holdup_signals::view::stretches::within;
 use holdup_signals::{Disk, Gauge, View};
 
 use super::accept_queue::AcceptQueue;
+use super::cloud::CloudDatabase;
+use super::counts::Counts;
 use super::documents::Documents;
+use super::happened::Happened;
+use super::load::{Heaviest, Load, WaitKind, kind};
 use super::pods::Pods;
+use super::sessions::Sessions;
 use super::statements::Statements;
 use super::{MANY, OF_WINDOW, Share, Sign, machine};
 use crate::next_command::Machine;
 use crate::resources::cpu::{FULL, gives_way_seconds};
 use crate::resources::disk::{BUSY, QUEUED, what_it_does};
+use crate::strength::Strength;
 
 /// Requests up to this size are random: a disk takes them one by one, bytes.
 const SMALL_BYTES: f64 = 32.0 * 1024.0;
@@ -76,61 +81,30 @@ pub(crate) struct Facts<'c> {
     pub full: Vec<FullDisk>,
     /// A full accept queue.
     pub accept_queue: Option<AcceptQueue>,
+    /// What the host's own counts show.
+    pub counts: Counts,
+    /// The disk's figures are means since boot: they show what is usual.
+    pub is_disk_mean: bool,
     /// Workers of autovacuum that run.
     pub vacuums: Option<Gauge>,
     /// The server has no thread pool.
     pub has_no_pool: bool,
+    /// It has one.
+    pub has_pool: bool,
     /// The host's load was seen: its load average, its CPUs or its disks.
     pub has_load: bool,
     /// Where commands of the database's machine can be run.
     pub machine: Machine,
     pub is_postgresql: bool,
     pub documents: Documents,
+    /// Kills, restarts, errors and other events of the stretch and shortly before.
+    pub happened: Happened<'c>,
     pub statements: Statements,
     pub pods: Pods<'c>,
-}
-
-/// Sampled sessions, on average.
-pub(crate) struct Sessions {
-    /// By what they really do and the server's words.
-    by_state: BTreeMap<(String, String), f64>,
-    view_window: holdup_signals::Window,
-}
-
-impl Sessions {
-    fn read(view: &View<'_>) -> Option<Self> {
-        let rows = view.sessions(&["true_state", "state", "command"]).ok()?;
-        let instants = view.session_instants().max(1) as f64;
-        let mut by_state: BTreeMap<(String, String), f64> = BTreeMap::new();
-        // The server's own threads serve no client.
-        for row in rows.into_iter().filter(|row| row.command != "Daemon") {
-            let state = row.state.as_deref().unwrap_or_default().to_owned();
-            *by_state.entry((row.true_state.to_string(), state)).or_default() += 1.0 / instants;
-        }
-        (!by_state.is_empty()).then_some(Self { by_state, view_window: view.window })
-    }
-
-    /// How many for which `is` holds of the true state and the server's words.
-    pub fn count(&self, is: impl Fn(&str, &str) -> bool) -> f64 {
-        self.by_state.iter().filter(|((of, state), _)| is(of, state)).fold(0.0, |sum, (_, n)| sum + n)
-    }
-
-    /// Those that do not sleep.
-    pub fn active(&self) -> f64 {
-        self.count(|of, _| of != "idle")
-    }
-
-    /// Evidence that points at the most frequent of them.
-    pub fn evidence(&self, is: impl Fn(&str, &str) -> bool, expected: &str, text: String) -> Option<Evidence> {
-        let those = self.by_state.iter().filter(|((of, state), _)| is(of, state));
-        let ((of, state), _) = those.max_by(|a, b| a.1.total_cmp(b.1))?;
-        let mut labels = Labels::new([("true_state", of.as_str())]);
-        if !state.is_empty() {
-            labels = labels.with("state", state.as_str());
-        }
-        let observed = format!("{:.0} sessions", self.count(is));
-        Some(Evidence::new("sessions", "state", labels, self.view_window, observed, expected, text))
-    }
+    /// Managed databases, by their provider's figures.
+    pub clouds: Vec<CloudDatabase<'c>>,
+    /// The statement with the largest part of a managed database's load.
+    pub heaviest: Option<Heaviest>,
 }
 
 fn is_idle(of: &str, _: &str) -> bool {
@@ -146,11 +120,13 @@ impl<'c> Facts<'c> {
         let load = gauge(metrics::host::LOAD_AVERAGE_1M.name, &[]);
         let idle = idle(&view);
         let statements = Statements::read(&view);
+        let is_disk_mean = is_since_boot(&view, metrics::host::DISK_IO_TIME.name);
         let read_per_fault = read_per_fault(&view, disk.as_ref());
+        let sessions = Sessions::read(&view).or_else(|| Sessions::of_load(&view));
         Self {
+            clouds: CloudDatabase::all(view),
+            heaviest: Load::heaviest(&view),
             documents: Documents::read(&view, disk.as_ref()),
-            is_postgresql: !postgresql.is_empty() || statements.are_postgresql,
-            statements,
             read_per_fault,
             cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
             has_load: load.is_some() || idle.is_some() || disk.is_some(),
@@ -161,15 +137,23 @@ impl<'c> Facts<'c> {
             runnable: gauge(metrics::host::THREADS.name, &[("state", "R")]),
             asleep: view.asleep().ok(),
             disk,
-            sessions: Sessions::read(&view),
+            is_postgresql: !postgresql.is_empty()
+                || statements.are_postgresql
+                || sessions.as_ref().is_some_and(|sessions| sessions.is_postgresql),
+            statements,
+            sessions,
             pool_queue: gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
             swapped: swapped(&view),
             available: available(&view),
             full: crate::resources::full_disk::room(&view).map_or_else(|_| Vec::new(), |room| room.full),
             accept_queue: AcceptQueue::read(&view),
+            counts: Counts::read(&view),
+            is_disk_mean,
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),
+            has_pool: view.setting("thread_handling", "").is_ok_and(|value| value == "pool-of-threads"),
             has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
+            happened: Happened::read(&view),
             pods: Pods::read(&view),
             machine: machine::of_database(&view),
             view,
@@ -210,7 +194,8 @@ impl<'c> Facts<'c> {
     /// The busiest disk, if it has time left.
     pub fn idle_disk(&self) -> Option<&Disk> {
         const BUSY: f64 = 0.5;
-        self.disk.as_ref().filter(|disk| disk.utilization < BUSY && disk.queue < 1.0)
+        let disk = self.disk.as_ref().filter(|_| !self.is_disk_mean);
+        disk.filter(|disk| disk.utilization < BUSY && disk.queue < 1.0)
     }
 
     /// The disk that has no time left, and what it mostly does: then waits for it are settled, and
@@ -230,10 +215,45 @@ impl<'c> Facts<'c> {
         Some((disk, work))
     }
 
+    /// What a sign by the disk's figures is worth: means since boot may hide the present.
+    pub fn of_disk(&self, strength: Strength) -> Strength {
+        const MEAN: f64 = 0.7;
+        if self.is_disk_mean { strength * MEAN } else { strength }
+    }
+
+    /// The share of the threads in uninterruptible sleep that are in places for which `is` holds.
+    fn asleep_share(&self, is: impl Fn(&Place, Wait) -> bool) -> Option<Share> {
+        let asleep = self.asleep.as_ref().filter(|asleep| asleep.mean > 0.0)?;
+        let there = asleep.mean_where(|place| is(place, wait_of(place)));
+        let of = format!("of {:.0} threads in uninterruptible sleep", asleep.mean.max(there));
+        Some(Share { ratio: there / asleep.mean.max(there), of })
+    }
+
+    /// A load average that no running thread makes: CPUs idle beside it. Without the number of CPUs only a
+    /// load of many dozens is much on any host.
+    pub fn load_beside_idle(&self) -> Option<Evidence> {
+        const MUCH: f64 = 48.0;
+        const PER_CPU: f64 = 2.0;
+        const IDLE: f64 = 0.2;
+        let load = self.load.as_ref()?;
+        let (idle, waiting, _) = self.idle.as_ref().filter(|(idle, waiting, _)| idle + waiting >= IDLE)?;
+        let is_much = load.max >= self.cpus.map_or(MUCH, |cpus| PER_CPU * cpus);
+        let each = self.cpus.map_or_else(String::new, |cpus| format!(" on {cpus:.0} CPUs"));
+        let text = format!(
+            "the load average was {:.0}{each} while CPUs were idle for {} of the time and waited for I/O for {}: threads \
+             wait uninterruptibly",
+            load.max,
+            percent(*idle),
+            percent(*waiting)
+        );
+        is_much.then(|| load.evidence(format!("{:.0}", load.max), "near the number of running threads", text))
+    }
+
     /// The same as evidence, if it does what `is` says.
     pub fn disk_that(&self, is: impl Fn(DiskWork) -> bool) -> Option<Evidence> {
         let (disk, _) = self.full_disk().filter(|(_, work)| is(*work))?;
-        self.view.disk_evidence(disk, "below 1", what_it_does(disk)).ok()
+        let since = if self.is_disk_mean { "on average since boot, " } else { "" };
+        self.view.disk_evidence(disk, "below 1", format!("{since}{}", what_it_does(disk))).ok()
     }
 
     /// Many threads that each wait for a page of a file, read at random.
@@ -250,13 +270,13 @@ impl<'c> Facts<'c> {
     pub fn asleep_in(&self, is: impl Fn(&Place, Wait) -> bool) -> Vec<Sign> {
         let Some(asleep) = &self.asleep else { return Vec::new() };
         let least = MANY.max(0.5 * self.cpus.unwrap_or(0.0));
+        let share = self.asleep_share(&is);
         let places = asleep.groups.iter().filter(|place| place.mean >= least && is(place, wait_of(place)));
         let evidence = |place: &Place| {
             let function = place.function().unwrap_or("an unknown function");
             let text = format!("{:.0} threads of {} slept in {function}", place.mean, place.process);
             let evidence = asleep.at(place, format!("{:.0} threads", place.mean), "0", text);
-            let of = format!("of {:.0} threads in uninterruptible sleep", asleep.mean);
-            Sign { evidence, share: Some(Share { ratio: place.mean / asleep.mean.max(1.0), of }) }
+            Sign { evidence, share: share.clone() }
         };
         places.map(evidence).collect()
     }
@@ -273,11 +293,34 @@ impl<'c> Facts<'c> {
         Some(Sign { evidence, share: Some(share) })
     }
 
+    /// The share of the sampled sessions that wait for a managed database's volume; none if no figure
+    /// tells.
+    pub fn volume_share(&self) -> Option<Share> {
+        let sessions = self.sessions.as_ref().filter(|sessions| sessions.is_load)?;
+        let at_volume =
+            |state: &str| matches!(kind(state), WaitKind::Read | WaitKind::Flush | WaitKind::Log | WaitKind::Temporary);
+        let (active, waiting) = (sessions.active(), sessions.count(|_, state| at_volume(state)));
+        let of = format!("of {active:.0} active sessions");
+        (waiting > 0.0).then(|| Share { ratio: waiting / active.max(1.0), of })
+    }
+
     /// Sessions of a MySQL that look idle, and those that work, if the first are many and nothing else
-    /// explains them: CPUs have room, no disk is full, and no queue was counted.
+    /// explains them: CPUs have room, no disk is full, and no queue was counted. Pools keep connections
+    /// that nobody uses, and queued ones were used lately: without a pool of threads that is known,
+    /// nearly all were.
     pub fn hidden_idle(&self) -> Option<(f64, f64)> {
+        /// No request waits longer without an error.
+        const WAITED_S: f64 = 60.0;
+        const LATELY_S: f64 = 10.0;
+        const NEARLY_ALL: f64 = 0.9;
         let sessions = self.sessions.as_ref().filter(|_| !self.is_postgresql && !self.documents.is_there)?;
-        let (idle, active) = (sessions.count(is_idle), sessions.active());
+        let active = sessions.active();
+        let lately = match self.has_pool && sessions.idle_s.is_empty() {
+            true => 1.0,
+            false if self.has_pool => sessions.lately_idle(WAITED_S),
+            false => Some(sessions.lately_idle(LATELY_S)).filter(|lately| *lately >= NEARLY_ALL)?,
+        };
+        let idle = sessions.count(is_idle) * lately;
         let has_room = self.idle.is_none() || !self.are_cpus_full();
         let may_queue = self.pool_queue.is_none() && !self.has_no_pool && self.full_disk().is_none();
         (idle >= ASLEEP.max(ASLEEP_PER_ACTIVE * active) && has_room && may_queue).then_some((idle, active))
@@ -327,11 +370,26 @@ fn niced(view: &View<'_>) -> f64 {
     CpuTime::measure(view).map_or(0.0, |cpu| cpu.seconds.share(gives_way_seconds(view)))
 }
 
+/// Whether a metric's rates are means since boot.
+fn is_since_boot(view: &View<'_>, metric: &str) -> bool {
+    view.setting(&format!("since_boot[{metric}]"), "").is_ok()
+}
+
 fn idle(view: &View<'_>) -> Option<(f64, f64, Evidence)> {
+    /// A mean since boot of as much iowait shows what is usual; one of idle CPUs does not show the present.
+    const WAITED: f64 = 0.2;
     let cpu = CpuTime::measure(view).ok()?;
     let (idle, waiting) = (cpu.ratio(CpuMode::Idle), cpu.ratio(CpuMode::Iowait));
-    let text =
-        format!("{} of CPU time was idle, {} of it while a disk worked", percent(idle + waiting), percent(waiting));
+    let is_mean = is_since_boot(view, metrics::host::CPU_TIME.name);
+    if is_mean && waiting < WAITED {
+        return None;
+    }
+    let since = if is_mean { " since boot" } else { "" };
+    let text = format!(
+        "CPUs were idle for {} of the time{since}, and for another {} while a disk worked",
+        percent(idle),
+        percent(waiting)
+    );
     Some((idle, waiting, cpu.time.evidence(percent(idle + waiting), "near 0 %, if CPU were the cause", text)))
 }
 

@@ -3,12 +3,20 @@
 //! [`crate::judge`] weighs them.
 
 mod accept_queue;
+pub(crate) mod cloud;
+pub(crate) mod counts;
+#[cfg(test)]
+mod counts_tests;
 mod documents;
 pub(crate) mod facts;
-mod machine;
+pub(crate) mod happened;
+pub(crate) mod load;
+pub(crate) mod machine;
+pub(crate) mod plans;
 pub(crate) mod pods;
 #[cfg(test)]
 mod pods_tests;
+pub(crate) mod sessions;
 pub(crate) mod statements;
 #[cfg(test)]
 mod statements_tests;
@@ -116,5 +124,7 @@ pub(crate) fn is_read_wait(state: &str) -> bool {
 /// Whether PostgreSQL's wait event is one for its log: `WALWrite`'s holder writes and syncs it, the
 /// others wait until it is on the disk (PostgreSQL documentation, "Wait Events").
 pub(crate) fn is_log_wait(state: &str) -> bool {
-    state.ends_with("WALWrite") || state.ends_with("WALSync")
+    // Since PostgreSQL 17 they are called WalWrite and WalSync.
+    let state = state.to_ascii_lowercase();
+    state.ends_with("walwrite") || state.ends_with("walsync")
 }

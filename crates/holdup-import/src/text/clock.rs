@@ -105,6 +105,13 @@ pub(super) fn without_year(month: &str, day: &str, time: &str, now: i64) -> Opti
     candidates.into_iter().find(|at| *at <= now.saturating_add(DAY_NS))
 }
 
+/// The time at the start of a journal's line, which has no year: `Nov 26 10:11:12 db1 mysqld[812]: …`.
+pub(super) fn of_journal(line: &str, now: i64) -> Option<i64> {
+    let mut words = line.split_whitespace();
+    let (month, day, time) = (words.next()?, words.next()?, words.next()?);
+    (time.matches(':').count() == 2).then(|| without_year(month, day, time, now)).flatten()
+}
+
 fn part(found: &Captures<'_>, name: &str) -> Option<i64> {
     found.name(name)?.as_str().parse().ok()
 }

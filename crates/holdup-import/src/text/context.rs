@@ -7,6 +7,7 @@ use holdup_recording::Labels;
 use holdup_recording::metrics;
 
 use super::clock::{DAY_NS, is_half, time_of_day};
+use super::command::{self, Counted};
 use super::number::number;
 use super::out::{HOST, Out, Report};
 
@@ -165,13 +166,13 @@ impl Context {
         self.run = Some(Run { kind, count: count + 1, at, interval_ns });
         self.is_since_boot = false;
         self.now = at;
-        Report { at, interval_ns }
+        Report { at, interval_ns, is_since_boot: false }
     }
 
     /// The last report of this tool once more: several tables may show one interval.
     pub(super) fn again(&mut self, kind: &'static str) -> Report {
         match self.run.as_ref().filter(|run| run.kind == kind) {
-            Some(run) => Report { at: run.at, interval_ns: run.interval_ns },
+            Some(run) => Report { at: run.at, interval_ns: run.interval_ns, is_since_boot: false },
             None => self.report(kind, 1.0),
         }
     }
@@ -251,9 +252,46 @@ impl Context {
         is_asked
     }
 
+    /// The stages of the command whose output is read.
+    pub(super) fn stages(&self) -> Vec<Vec<String>> {
+        command::stages(&self.command)
+    }
+
+    /// Takes the answer of a command that counts lines.
+    fn takes_count(&mut self, text: &str) -> bool {
+        let is_counting =
+            self.command.contains("wc ") || self.command.contains("grep -") || self.command.ends_with("wc");
+        let Some((counted, surplus)) = command::counted(&self.stages()).filter(|_| is_counting) else { return false };
+        let Some(count) = number(text).filter(|count| *count >= 0.0 && count.fract() == 0.0) else { return false };
+        let at = self.instant_of("count");
+        let count = (count - surplus).max(0.0);
+        match counted {
+            Counted::Threads { is_threads: true, state: Some(state) } => self.threads(at, &[(state, count)]),
+            Counted::Threads { .. } => {
+                self.out.note("ps | wc -l: it counts processes, so threads by state are unknown: add -T");
+            }
+            Counted::Sockets { state } => {
+                self.out.host(at, metrics::tcp::SOCKETS, Labels::new([("state", state)]), count);
+            }
+            Counted::Files { folder, is_temporary } => {
+                let metric =
+                    if is_temporary { metrics::host::TEMPORARY_TABLE_FILES } else { metrics::host::FOLDER_ENTRIES };
+                self.out.host(at, metric, Labels::new([("path", folder)]), count);
+            }
+            Counted::Descriptors { pid } => {
+                let metric = metrics::process::OPEN_FILE_DESCRIPTORS.name;
+                self.out.gauge(at, &format!("pid:{pid}"), metric, Labels::none(), count);
+            }
+        }
+        true
+    }
+
     /// Takes an answer of one line that only its command explains.
     pub(super) fn takes_answer(&mut self, text: &str) -> bool {
         let text = text.trim();
+        if self.takes_count(text) {
+            return true;
+        }
         let (last, command) = (self.command.split_whitespace().last().unwrap_or_default(), self.command.as_str());
         let at = self.now;
         if self.words().any(|word| word == "nproc") || command.contains("_NPROCESSORS_ONLN") {
@@ -281,10 +319,23 @@ impl Context {
         }
         if let Some(name) = last.strip_prefix("/proc/sys/") {
             let name = name.replace('/', ".");
-            self.out.setting(at, HOST, name, text.split_whitespace().collect::<Vec<_>>().join(" "));
+            self.kernel_setting(at, &name, &text.split_whitespace().collect::<Vec<_>>().join(" "));
             return true;
         }
         false
+    }
+
+    /// A setting of the kernel by its name in `sysctl`; some names are counts.
+    pub(super) fn kernel_setting(&mut self, at: i64, name: &str, value: &str) {
+        let count = match name.rsplit('.').next() {
+            Some("nf_conntrack_count" | "ip_conntrack_count") => Some(metrics::host::NETWORK_CONNTRACK_COUNT),
+            Some("nf_conntrack_max" | "ip_conntrack_max") => Some(metrics::host::NETWORK_CONNTRACK_MAX),
+            _ => None,
+        };
+        if let Some((metric, value)) = count.zip(number(value)) {
+            self.out.host(at, metric, Labels::none(), value);
+        }
+        self.out.setting(at, HOST, name, value);
     }
 
     /// Threads of the host by state.

@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::metrics::{self, Metric};
-use holdup_recording::rows::{Event, Sample, Setting};
+use holdup_recording::rows::{Event, Sample, Session, Setting};
 use holdup_recording::{Batch, Labels};
+
+use super::kinds::TITLES;
 
 /// The source of the host's rows.
 pub(super) const HOST: &str = "host";
@@ -20,6 +22,8 @@ pub(super) struct Report {
     pub(super) at: i64,
     /// The interval before that.
     pub(super) interval_ns: i64,
+    /// Whether its rates are means since boot, and not of this interval.
+    pub(super) is_since_boot: bool,
 }
 
 /// Growth per second over an interval, as one tool printed it.
@@ -28,7 +32,11 @@ struct Rate {
     to: i64,
     per_second: f64,
     kind: &'static str,
+    is_since_boot: bool,
 }
+
+/// Readings of a counter since boot, by time.
+type Totals = BTreeMap<(String, &'static str, Labels), Vec<(i64, f64)>>;
 
 /// Rows so far, and notes for the user.
 #[derive(Default)]
@@ -38,6 +46,7 @@ pub(super) struct Out {
     /// Number of CPUs, once an output shows it.
     pub(super) cpus: Option<f64>,
     rates: BTreeMap<(String, &'static str, Labels), Vec<Rate>>,
+    totals: Totals,
     settings: BTreeSet<(String, String, i64)>,
     /// Names of processes, as the last output showed them.
     names: BTreeMap<i64, String>,
@@ -74,11 +83,19 @@ impl Out {
         (metric, labels): (Metric, Labels),
         per_second: f64,
     ) {
-        let Report { at, interval_ns } = report;
+        let Report { at, interval_ns, is_since_boot } = report;
         if (0.0..1e18).contains(&per_second) && interval_ns > 0 {
-            let rate = Rate { from: at.saturating_sub(interval_ns), to: at, per_second, kind };
+            let rate = Rate { from: at.saturating_sub(interval_ns), to: at, per_second, kind, is_since_boot };
             self.reported += 1;
             self.rates.entry((source.to_owned(), metric.name, labels)).or_default().push(rate);
+        }
+    }
+
+    /// Adds a reading of a host's counter since boot.
+    pub(super) fn total(&mut self, at: i64, metric: Metric, labels: Labels, value: f64) {
+        if value.is_finite() && value >= 0.0 {
+            self.reported += 1;
+            self.totals.entry((HOST.to_owned(), metric.name, labels)).or_default().push((at, value));
         }
     }
 
@@ -111,6 +128,12 @@ impl Out {
         }
     }
 
+    /// The name of a process, if an output showed it.
+    pub(super) fn name_of(&self, pid: i64) -> Option<String> {
+        let named = self.batch.threads.iter().rev().find(|row| row.pid == pid && pid > 0);
+        self.names.get(&pid).cloned().or_else(|| named.map(|row| row.process.clone()))
+    }
+
     /// Adds an event of the host.
     pub(super) fn event(&mut self, at: i64, kind: &str, text: String, labels: Labels) {
         self.batch.events.push(Event { observed_at: at, source: HOST.to_owned(), kind: kind.to_owned(), text, labels });
@@ -122,6 +145,8 @@ impl Out {
             + self.batch.sessions.len()
             + self.batch.threads.len()
             + self.batch.settings.len()
+            + self.batch.statements.len()
+            + self.batch.plans.len()
             + self.batch.events.len()
             + self.reported
     }
@@ -135,7 +160,7 @@ impl Out {
 
     /// All rows, with rates as counters.
     pub(super) fn finish(mut self) -> (Batch, BTreeSet<String>) {
-        let rates = std::mem::take(&mut self.rates);
+        let rates = self.take_rates();
         let has_shares = rates.keys().any(|(_, metric, _)| *metric == metrics::host::CPU_TIME.name);
         if self.cpus.is_none() && has_shares {
             self.note(
@@ -151,8 +176,58 @@ impl Out {
             }
         }
         self.put_cpus();
+        let is_title = |row: &Session| row.source == TITLES;
+        let is_pasted = |row: &Session| row.source.starts_with("postgresql:") && !is_title(row);
+        if self.batch.sessions.iter().any(is_pasted) {
+            self.batch.sessions.retain(|row| !is_title(row));
+        }
         self.batch.samples.sort_by_key(|sample| sample.observed_at);
         (self.batch, self.notes)
+    }
+
+    /// The rates that count. A counter's readings and a tool's rates would not make one series, so one of
+    /// them counts; and means since boot only where nothing shows an interval.
+    fn take_rates(&mut self) -> BTreeMap<(String, &'static str, Labels), Vec<Rate>> {
+        let mut rates = std::mem::take(&mut self.rates);
+        let totals = std::mem::take(&mut self.totals);
+        let of = |(source, metric, _): &(String, &'static str, Labels)| (source.clone(), *metric);
+        let repeated: BTreeSet<_> = totals.iter().filter(|(_, all)| all.len() > 1).map(|(key, _)| of(key)).collect();
+        let shown: BTreeSet<_> = rates
+            .iter()
+            .filter(|(_, all)| all.iter().any(|rate| !rate.is_since_boot))
+            .map(|(key, _)| of(key))
+            .collect();
+        let mut means: BTreeMap<(String, &'static str), &'static str> = BTreeMap::new();
+        rates.retain(|key, all| {
+            let key = of(key);
+            let is_better = shown.contains(&key) || repeated.contains(&key);
+            let kind = all.first().map_or("", |rate| rate.kind);
+            let before = all.len();
+            all.retain(|rate| !rate.is_since_boot || !is_better);
+            if all.len() < before {
+                let left_out = "the first report of each run covers the time since boot; it was left out";
+                self.notes.insert(format!("{kind}: {left_out}"));
+            }
+            if all.first().is_some_and(|rate| rate.is_since_boot) {
+                means.insert(key, kind);
+            }
+            !all.is_empty()
+        });
+        for ((source, metric), kind) in means {
+            let what = "its only report covers the time since boot: means may hide the present";
+            self.note(format!("{kind}: {what}; add reports with an interval ({kind} 1 5)"));
+            let at = rates.iter().filter(|((of, name, _), _)| *of == source && *name == metric);
+            if let Some(at) = at.filter_map(|(_, all)| all.last()).map(|rate| rate.to).max() {
+                self.setting(at, &source, format!("since_boot[{metric}]"), kind);
+            }
+        }
+        let is_rated: BTreeSet<_> = rates.keys().map(of).collect();
+        for (key, all) in totals.into_iter().filter(|(key, _)| !is_rated.contains(&of(key))) {
+            for (at, value) in all {
+                self.gauge(at, &key.0, key.1, key.2.clone(), value);
+            }
+        }
+        rates
     }
 
     /// The number of CPUs at the first and the last instant of the host.
@@ -216,7 +291,7 @@ mod tests {
     const S: i64 = 1_000_000_000;
 
     fn rate(kind: &'static str, from: i64, to: i64, per_second: f64) -> Rate {
-        Rate { from: from * S, to: to * S, per_second, kind }
+        Rate { from: from * S, to: to * S, per_second, kind, is_since_boot: false }
     }
 
     #[test]
@@ -245,7 +320,11 @@ mod tests {
     #[test]
     fn shares_wait_for_the_number_of_cpus() {
         let mut out = Out::default();
-        out.cpu("top", Report { at: 10 * S, interval_ns: 2 * S }, &[("user", 25.0), ("idle", 75.0)]);
+        out.cpu(
+            "top",
+            Report { at: 10 * S, interval_ns: 2 * S, is_since_boot: false },
+            &[("user", 25.0), ("idle", 75.0)],
+        );
         out.learn_cpus(4.0);
         let (batch, notes) = out.finish();
         assert!(notes.is_empty());

@@ -12,6 +12,9 @@ metrics! {
     Gauge CPU_LOGICAL_COUNT: Count = "system_cpu_logical_count", "CPUs that are online";
     Counter CONTEXT_SWITCHES: Count = "system_context_switches_total", "Context switches";
     Counter PROCESS_CREATED: Count = "system_process_created_total", "Processes and threads created";
+    Gauge FOLDER_ENTRIES: Count = "system_folder_entries", "Files in a folder, by `path`; pasted outputs have it";
+    Gauge TEMPORARY_TABLE_FILES: Count = "system_temporary_table_files", "Files of temporary tables (`#sql…`) in a folder, by `path`; pasted outputs have it";
+    Gauge TEMPORARY_TABLE_FILES_VANISHED: Count = "system_temporary_table_files_vanished", "Of them, those that were gone before `ls` could read them, by `path`; pasted outputs have it";
     Gauge FILE_HANDLES: Count = "system_file_handles", "Files open on the whole host";
 
     Gauge MEMORY_USAGE_BYTES: Bytes = "system_memory_usage_bytes", "Memory by `state`: used, free, buffers and cached add up to all of it";

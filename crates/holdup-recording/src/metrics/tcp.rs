@@ -16,6 +16,7 @@ metrics! {
     Counter LOST_RETRANSMITS: Count = "tcp_lost_retransmits_total", "Segments sent again that were lost too";
     Counter FAST_RETRANSMITS: Count = "tcp_fast_retransmits_total", "Segments sent again without waiting for the timer";
     Counter LOSS_PROBES: Count = "tcp_loss_probes_total", "Probes sent because the end of what was sent was not acknowledged";
+    Gauge SOCKETS: Count = "tcp_sockets", "Sockets by `state`, as `ss` names it; pasted outputs have it";
     Counter BACKLOG_DROPS: Count = "tcp_backlog_drops_total", "Segments dropped because their socket's backlog was full";
 
     Gauge ACCEPT_QUEUE_LENGTH: Count = "tcp_accept_queue_length", "Connections waiting to be accepted, by `port`";

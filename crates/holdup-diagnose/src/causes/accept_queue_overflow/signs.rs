@@ -6,6 +6,13 @@ use crate::instant::facts::Facts;
 use crate::strength::{FAIR, WEAK};
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
+    if let Some((strength, evidence)) = &facts.counts.overflows {
+        signs.add(*strength, evidence.clone());
+    }
+    // Clients beyond a proxy's limit wait in its accept queue.
+    if let Some((strength, evidence)) = &facts.counts.proxy_limit {
+        signs.add(*strength, evidence.clone());
+    }
     let Some(queue) = &facts.accept_queue else { return };
     let strength = if facts.standing_accept_queue().is_some() { WEAK } else { FAIR };
     signs.add(strength, queue.evidence.clone());

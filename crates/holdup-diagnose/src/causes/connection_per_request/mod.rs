@@ -1,5 +1,7 @@
 //! The app connects to the database for each request instead of keeping connections.
 
+mod signs;
+
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, ms, timing};
 use crate::case::Case;
 use crate::change::Fix;
@@ -12,6 +14,7 @@ use holdup_signals::client::latency::Origin;
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::Rarely,
+    signs: Some(signs::find),
     ..Definition::new(Cause::ConnectionPerRequest, DOC, Judge::Alone(judge), &NEXT)
 };
 

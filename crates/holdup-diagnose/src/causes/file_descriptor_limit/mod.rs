@@ -1,5 +1,7 @@
 //! A process has reached its limit of open files, so it can't accept connections or open files.
 
+mod signs;
+
 use super::{Cause, CauseFinding, Definition, Doc, Judge, MATTERS, Outcome, Role, ms, of_failures, thousands};
 use crate::case::Case;
 use crate::change::host::Place;
@@ -12,8 +14,10 @@ use holdup_recording::metrics;
 use holdup_signals::host::processes::Process;
 use holdup_signals::{Gauge, Missing, View, Window};
 
-pub const DEFINITION: Definition =
-    Definition { ..Definition::new(Cause::FileDescriptorLimit, DOC, Judge::Alone(judge), &NEXT) };
+pub const DEFINITION: Definition = Definition {
+    signs: Some(signs::find),
+    ..Definition::new(Cause::FileDescriptorLimit, DOC, Judge::Alone(judge), &NEXT)
+};
 
 const DOC: Doc = Doc {
     title: "A process is out of file descriptors",
@@ -29,7 +33,7 @@ const DOC: Doc = Doc {
 };
 
 /// Shows it in one command.
-const NEXT: NextCommand = NextCommand::anywhere(
+const NEXT: NextCommand = NextCommand::on_machine(
     "ls /proc/PID/fd | wc -l; grep 'open files' /proc/PID/limits",
     1,
     "whether the process is at its limit of open files",

@@ -10,8 +10,11 @@ use crate::strength::{FAIR, STRONG};
 const SHORT: f64 = 0.05;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
-    for evidence in facts.asleep_in(|_, wait| matches!(wait, Wait::Swap | Wait::Reclaim)) {
-        signs.add(STRONG, evidence);
+    for sign in facts.asleep_in(|_, wait| matches!(wait, Wait::Swap | Wait::Reclaim)) {
+        signs.add(STRONG, sign);
+    }
+    if let [Some((strength, evidence)), ..] = &facts.counts.stalled {
+        signs.add(*strength, evidence.clone());
     }
     if let (Some((rate, swapped)), Some((share, available))) = (&facts.swapped, &facts.available)
         && *rate >= 1.0
@@ -19,5 +22,8 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     {
         signs.add(STRONG, swapped.clone());
         signs.add(FAIR, available.clone());
+    }
+    for (strength, evidence) in facts.clouds.iter().flat_map(|database| database.out_of_memory()) {
+        signs.add(strength, evidence);
     }
 }

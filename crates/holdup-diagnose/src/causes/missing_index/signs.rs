@@ -7,7 +7,7 @@ use super::scan::Scan;
 use super::{EXAMINED_PER_USED, ROW_MS, ROWS};
 use crate::instant::facts::{DiskWork, Facts};
 use crate::instant::statements::Heavy;
-use crate::instant::{MOST, SOME, Share, Signs};
+use crate::instant::{MOST, SOME, Share, Signs, plans};
 use crate::strength::{CERTAIN, FAIR, NONE, STRONG, Strength, WEAK};
 
 /// A read of this time by the server's own account is felt, seconds.
@@ -17,10 +17,39 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     signs.extend(WEAK, facts.disk_that(|work| work == DiskWork::ReadsMuch));
     signs.extend(FAIR, facts.sessions_in(MOST, "read a whole collection", |_, state| state == "COLLSCAN"));
     collections(facts, signs);
+    plans(facts, signs);
     for heavy in &facts.statements.heavy {
         match heavy.plan.as_ref().and_then(|plan| Scan::worst(&facts.view, plan)) {
             Some(scan) => by_plan(facts, heavy, &scan, signs),
             None => by_rows(facts, heavy, signs),
+        }
+    }
+}
+
+/// Plans by themselves: those of a heavy statement are weighed with it.
+fn plans(facts: &Facts<'_>, signs: &mut Signs) {
+    let is_heavy = |digest: &str| facts.statements.heavy.iter().any(|heavy| heavy.of.digest == digest);
+    for plan in plans::all(&facts.view).iter().filter(|plan| !is_heavy(&plan.row.digest)) {
+        let Some(scan) = Scan::worst(&facts.view, &plan.tree) else { continue };
+        if scan.examined < ROWS || scan.examined < EXAMINED_PER_USED * scan.kept.max(1.0) {
+            continue;
+        }
+        let share = plan.part(&scan.node);
+        let took = if share.ratio > 0.0 { format!(", {} of its time", percent(share.ratio)) } else { String::new() };
+        let text = format!(
+            "{} read {} rows ({}) and kept {}{took}",
+            scan.node.name(),
+            thousands(scan.examined),
+            scan.known,
+            thousands(scan.kept)
+        );
+        let evidence = plan.evidence(&facts.view, format!("{} rows", thousands(scan.examined)), &text);
+        // What a plan only expects, or did in no time, is not why the statement is slow.
+        let is_felt = plan.row.duration_ns.is_some_and(|ns| ns as f64 / 1e9 >= FELT_S);
+        match share.ratio {
+            ratio if is_felt && ratio >= SOME => signs.accounting(STRONG * (0.5 + 0.5 * ratio), evidence, share),
+            _ if is_felt => signs.add(FAIR * 0.9, evidence),
+            _ => signs.add(WEAK, evidence),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod advice;
 mod consequences;
+mod signs;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ pub const DEFINITION: Definition = Definition {
         // More load makes more packets and more connections.
         Edge::same_time(&[&[With(Trait::Load)]]),
     ],
+    signs: Some(signs::find),
     ..Definition::new(Cause::NetworkLimit, DOC, Judge::Beside(judge), &NEXT)
 };
 
@@ -44,7 +46,7 @@ const DOC: Doc = Doc {
 };
 
 /// Shows it in one command.
-const NEXT: NextCommand = NextCommand::anywhere(
+const NEXT: NextCommand = NextCommand::on_machine(
     "dmesg -T | tail -n 200; ethtool -S DEVICE | grep -E 'allowance|ratelimit'",
     1,
     "whether the table of tracked connections was full, and what exceeded a cloud's allowance",

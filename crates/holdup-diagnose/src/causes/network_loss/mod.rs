@@ -1,6 +1,7 @@
 //! Packets are lost, and the sender waits 200 ms or more before it resends them.
 
 mod advice;
+mod signs;
 
 use holdup_recording::{Labels, metrics};
 
@@ -23,6 +24,7 @@ pub const DEFINITION: Definition = Definition {
         // A full queue or table drops packets, which are resent by the same timers as lost ones.
         Edge::same_time(&[&[Of(Cause::AcceptQueueOverflow), Of(Cause::NetworkLimit)]]),
     ],
+    signs: Some(signs::find),
     ..Definition::new(Cause::NetworkLoss, DOC, Judge::Alone(judge), &NEXT)
 };
 

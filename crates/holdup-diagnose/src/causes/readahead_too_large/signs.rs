@@ -26,12 +26,12 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
             let needless = bytes(window);
             let text =
                 format!("{}; reads are small and random, so that most of {needless} is not needed", setting.text);
-            signs.add(FAIR, setting.saying("8 to 16 KiB", text));
+            signs.add(facts.of_disk(FAIR), setting.saying("8 to 16 KiB", text));
         }
         DiskWork::ReadsWindows => {
             signs.extend(FAIR, facts.page_waiters());
             let text = format!("{}, and a read brought {}", setting.text, bytes(disk.bytes_each()));
-            signs.add(FAIR, setting.saying("8 to 16 KiB", text));
+            signs.add(facts.of_disk(FAIR), setting.saying("8 to 16 KiB", text));
         }
         DiskWork::ReadsMuch | DiskWork::Writes => {}
     }

@@ -1,6 +1,8 @@
 //! Threads pile up in uninterruptible sleep: the load average is high and CPUs are idle. This alone
 //! names no culprit; the reason for their sleep does.
 
+mod signs;
+
 use super::{
     Cause, CauseFinding, Definition, Doc, Edge, Judge, Outcome, Role, Source::Of, Source::With, Trait, ms, percent,
 };
@@ -21,6 +23,7 @@ pub const DEFINITION: Definition = Definition {
         &[With(Trait::DiskLimit)],
         &[With(Trait::DiskDemand)],
     ])],
+    signs: Some(signs::find),
     ..Definition::new(Cause::UninterruptiblePileup, DOC, Judge::Alone(judge), &NEXT)
 };
 
@@ -38,7 +41,7 @@ const DOC: Doc = Doc {
 };
 
 /// Shows it in one command.
-const NEXT: NextCommand = NextCommand::anywhere(
+const NEXT: NextCommand = NextCommand::on_machine(
     "ps -eTo pid,stat,comm,wchan:32",
     1,
     "in which kernel function the threads sleep (as root: cat /proc/PID/stack)",

@@ -6,6 +6,9 @@ use crate::instant::facts::Facts;
 use crate::strength::{FAIR, STRONG};
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
+    if let Some(((strength, evidence), share)) = &facts.counts.proxy_queue {
+        signs.accounting(*strength, evidence.clone(), share.clone());
+    }
     let Some(queue) = facts.standing_accept_queue() else { return };
     signs.add(FAIR, queue.evidence.clone());
     if let Some(busy) = &queue.busy_workers {

@@ -3,10 +3,11 @@
 use holdup_recording::words::percent;
 
 use crate::instant::facts::{DiskWork, Facts};
+use crate::instant::load::{WaitKind, kind};
 use crate::instant::statements::READS;
 use crate::instant::{MOST, SOME, Signs};
 use crate::resources::disk::PLAIN_READ_BYTES;
-use crate::strength::{FAIR, STRONG};
+use crate::strength::{FAIR, STRONG, WEAK};
 
 /// A call that examines no more rows than this finds them by an index.
 const FEW_ROWS: f64 = 1_000.0;
@@ -30,6 +31,14 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
             signs.accounting(strength, evidence, heavy.share(read));
         }
     }
-    signs.extend(FAIR * 0.9, facts.disk_that(|work| work == DiskWork::ReadsPages));
-    signs.extend(FAIR, facts.disk_that(|work| work == DiskWork::ReadsWindows));
+    // A read by PostgreSQL, or the wait for a page of its buffers that another one is read into.
+    let of_page =
+        |_: &str, state: &str| ["DataFileRead", "BufferMapping", "BufferIO"].iter().any(|of| state.ends_with(of));
+    signs.extend(WEAK, facts.sessions_in(MOST, "waited for a page that was not in memory", of_page));
+    signs.extend(facts.of_disk(FAIR * 0.9), facts.disk_that(|work| work == DiskWork::ReadsPages));
+    signs.extend(facts.of_disk(FAIR), facts.disk_that(|work| work == DiskWork::ReadsWindows));
+    if !facts.clouds.is_empty() {
+        let reads = |_: &str, state: &str| kind(state) == WaitKind::Read;
+        signs.extend(FAIR * 0.9, facts.sessions_in(MOST, "waited for pages that are not in memory", reads));
+    }
 }

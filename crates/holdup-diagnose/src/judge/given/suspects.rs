@@ -61,6 +61,12 @@ impl Suspect {
         self.follows_from.is_some() || self.leads
     }
 
+    /// Whether something shows it that does not show `other` as well: the same evidence does not tell which
+    /// of the two leads to the other.
+    fn shows_more_than(&self, other: &Self) -> bool {
+        self.evidence.iter().any(|own| other.evidence.iter().all(|of| of.text != own.text))
+    }
+
     /// The same cause, seen in two ways.
     fn merge(&mut self, other: Self) {
         self.confidence = 1.0 - (1.0 - self.confidence) * (1.0 - other.confidence);
@@ -114,12 +120,12 @@ impl Search<'_, '_, '_> {
         all
     }
 
-    /// By their signs. Of what someone gave because something is wrong, and of a stretch that stands
-    /// out, all signs count; of a long watch in which nothing stands out only those of harm.
+    /// By their signs. Of what someone gave because something is wrong, and of one instant, all signs
+    /// count; of a longer watch, where counters tell what left its usual level, only those of harm.
     fn by_signs(&self) -> Vec<Suspect> {
         let usual = self.case.usual(self.facts.view.window).map(|usual| Facts::read(self.case.view(usual)));
         let usual = usual.filter(Facts::are_any);
-        let is_suspected = self.is_instant || self.case.is_reported() || usual.is_some();
+        let is_suspected = self.is_instant || self.case.is_reported() || self.case.against.is_some();
         let weigh = |cause: Cause, facts: &Facts<'_>| -> Option<Weighed> {
             let mut signs = Signs::default();
             cause.definition().signs?(facts, &mut signs);
@@ -128,7 +134,8 @@ impl Search<'_, '_, '_> {
         let suspect = |cause: &Cause| {
             let now = weigh(*cause, self.facts)?;
             let before = usual.as_ref().and_then(|usual| weigh(*cause, usual)).map_or(0.0, |before| before.chance);
-            let is_usual = (before / now.chance.max(1e-9)).min(1.0);
+            // A server that was killed then is no less killed now.
+            let is_usual = if cause.is(Trait::Harm) { 0.0 } else { (before / now.chance.max(1e-9)).min(1.0) };
             let chance = now.chance * (1.0 - (1.0 - USUAL) * is_usual);
             Some(Suspect { share: now.share, ..Suspect::new(*cause, chance, now.evidence) })
         };
@@ -144,18 +151,18 @@ fn link(all: &mut [Suspect]) {
         let mut adds = cause.definition().adds_to.iter().flat_map(|of| of.to).copied().flatten();
         to.may_follow_from().contains(&cause) || adds.any(|source| source.has(to))
     };
-    let Some(first) = all.first().map(|suspect| suspect.cause) else { return };
-    let is_root =
-        |of: &Suspect| of.cause != first && of.confidence >= NAMED && leads(of.cause, first) && !leads(first, of.cause);
+    let Some(first) = all.first() else { return };
+    let is_root = |of: &Suspect| {
+        let leads = leads(of.cause, first.cause) && !leads(first.cause, of.cause);
+        of.cause != first.cause && of.confidence >= NAMED && leads && of.shows_more_than(first)
+    };
     let root = all.iter().position(is_root).unwrap_or(0);
     all[..=root].rotate_right(1);
-    let root = all[0].cause;
-    let mut has_led = false;
-    for suspect in all.iter_mut().skip(1) {
-        if leads(root, suspect.cause) && !suspect.cause.is(Trait::Outside) {
-            suspect.follows_from = Some(root);
-            has_led = true;
+    let Some((root, others)) = all.split_first_mut() else { return };
+    for suspect in others {
+        if leads(root.cause, suspect.cause) && !suspect.cause.is(Trait::Outside) && root.shows_more_than(suspect) {
+            suspect.follows_from = Some(root.cause);
+            root.leads = true;
         }
     }
-    all[0].leads = has_led;
 }

@@ -18,8 +18,8 @@ const GUESTS: [(&str, &str); 6] = [
     ("%gnice", "nice"),
     ("gu", "user"),
     ("guest", "user"),
-    ("gnice", "user"),
-    ("guest_nice", "user"),
+    ("gnice", "nice"),
+    ("guest_nice", "nice"),
 ];
 
 /// The collector's mode of a name.

@@ -34,13 +34,17 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     let is_of_inodes = text(lines, 0).split_whitespace().any(|word| word == "Inodes");
     let unit = text(lines, 0).split_whitespace().find_map(block_bytes).or(is_of_inodes.then_some(1.0));
     let facts = if is_of_inodes { ["inodes", "free_inodes"] } else { ["size_bytes", "free_bytes"] };
+    // macOS shows both: its inodes, and their percentage, stand behind the bytes.
+    let has_both = text(lines, 0).split_whitespace().any(|word| word.eq_ignore_ascii_case("%iused"));
     let base = if context.has_flag('H') { 1000.0 } else { 1024.0 };
     let (mut used, mut name) = (1, String::new());
     for (place, line) in (1..).zip(rows(lines, recognises)) {
         // A long device stands on a line of its own.
         let whole = format!("{name} {}", line.text);
         let words: Vec<&str> = whole.split_whitespace().collect();
-        let percent = words.iter().rposition(|word| word.ends_with('%') && word.len() <= 4 || *word == "-");
+        let is_share = |word: &&str| word.ends_with('%') && word.len() <= 4 || *word == "-";
+        let last = words.iter().rposition(is_share);
+        let percent = if has_both { words.iter().position(is_share) } else { last };
         let Some(percent) = percent.filter(|percent| *percent >= 4) else {
             if words.len() == 1 {
                 name.clone_from(&line.text);
@@ -51,7 +55,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         };
         used = place + 1;
         name.clear();
-        let mount = words.get(percent + 1..).unwrap_or_default().join(" ");
+        let mount = words.get(last.unwrap_or(percent) + 1..).unwrap_or_default().join(" ");
         let value = |back: usize| size(words.get(percent - back)?, unit?, base);
         let Some((total, free)) = value(3).zip(value(1)).filter(|_| mount.starts_with('/')) else { continue };
         let device = words.first().copied().unwrap_or_default().trim_start_matches("/dev/");

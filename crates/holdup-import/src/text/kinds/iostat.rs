@@ -1,6 +1,5 @@
 //! `iostat`: CPU shares and, per device, what `/proc/diskstats` counts. Columns are read by their
-//! names, of all versions since 9. The first report below its banner covers the time since boot and
-//! is left out.
+//! names, of all versions since 9. The first report below its banner covers the time since boot.
 
 use holdup_recording::Labels;
 use holdup_recording::metrics::{Metric, host};
@@ -75,19 +74,14 @@ fn recognises(lines: &[Line]) -> bool {
 /// Reads one report: CPU shares, devices, or both with one empty line between them.
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let is_since_boot = context.is_since_boot("iostat");
-    let report = context.report("iostat", 1.0);
-    if is_since_boot {
-        context.out.note("iostat: the first report of each run covers the time since boot; it was left out");
-    }
+    let report = Report { is_since_boot, ..context.report("iostat", 1.0) };
     let mut used = 0;
     if is_cpu(text(lines, 0)) {
         let header = text(lines, 0).replace("avg-cpu:", " ");
         let columns = Columns::new(&header);
         let row = columns.row(text(lines, 1));
         let shares = cpu_table::shares(|names| row.number(names), &[]);
-        if !is_since_boot {
-            context.out.cpu("iostat", report, &shares);
-        }
+        context.out.cpu("iostat", report, &shares);
         used = if shares.is_empty() { 1 } else { 2 };
         let blanks = lines.iter().skip(used).take_while(|line| line.is_blank()).count();
         if !is_devices(text(lines, used + blanks)) {
@@ -104,7 +98,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         }
         match row.text(&["Device:", "Device"]) {
             Some(device) if row.len() > 2 => {
-                if !is_since_boot && !is_partition(device) {
+                if !is_partition(device) {
                     put(device, &row, report, context);
                 }
             }
@@ -116,7 +110,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
 }
 
 /// Whether a name is that of a partition: the collector reads whole devices.
-fn is_partition(device: &str) -> bool {
+pub(super) fn is_partition(device: &str) -> bool {
     let letters = device.trim_end_matches(|c: char| c.is_ascii_digit());
     let is_numbered = letters.len() < device.len();
     let by_p = ["nvme", "mmcblk", "loop", "md", "nbd"].iter().any(|prefix| device.starts_with(prefix));

@@ -101,14 +101,15 @@ fn read_free(lines: &[Line], context: &mut Context) -> usize {
         match name {
             // Old versions print a line without caches, and its label has two words.
             _ if name.starts_with("-/+") => {}
-            _ if used == 1 => {
+            // The line above may be cut away.
+            _ if used == 1 && !name.starts_with("Swap") => {
                 usage.total = bytes(&["total"]);
                 usage.free = bytes(&["free"]);
                 usage.available = bytes(&["available"]);
                 usage.buffers = bytes(&["buffers"]);
                 usage.cached = bytes(&["buff/cache", "cached", "cache"]);
             }
-            _ if used >= 2 && usage.swap_total.is_none() && row.len() <= 4 => {
+            _ if (used >= 2 || name.starts_with("Swap")) && usage.swap_total.is_none() && row.len() <= 4 => {
                 usage.swap_total = bytes(&["total"]);
                 usage.swap_free = bytes(&["free"]);
             }

@@ -1,12 +1,10 @@
 //! `mpstat`: CPU shares, of all CPUs together; the rows of single CPUs give their number. A header
 //! has the time at which its first interval begins; if a row has the same, it covers the time since
-//! boot and is left out.
+//! boot.
 
 use super::{Columns, Context, DAY_NS, Kind, Line, Report, cpu_table, is_half, text, time_of_day};
 
 pub(super) const KIND: Kind = Kind::lines("mpstat", recognises, read);
-
-const SINCE_BOOT: &str = "mpstat: a report without an interval covers the time since boot; it was left out";
 
 /// Time of day, nanoseconds, and the rest of a line of sysstat; `Average:` has no time.
 pub(super) fn timed(line: &str) -> Option<(Option<i64>, &str)> {
@@ -53,13 +51,14 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
             Some("all") => {
                 if let Some(time) = time {
                     context.set_time_of_day(time);
-                    let at = context.report("mpstat", 1.0).at;
-                    let report = Report { at, interval_ns: (time - before).rem_euclid(DAY_NS) };
+                    let report = context.report("mpstat", 1.0);
+                    let length = (time - before).rem_euclid(DAY_NS);
                     before = time;
+                    let report = match length {
+                        0 => Report { is_since_boot: true, ..report },
+                        length => Report { interval_ns: length, ..report },
+                    };
                     context.out.cpu("mpstat", report, &shares);
-                    if report.interval_ns == 0 {
-                        context.out.note(SINCE_BOOT);
-                    }
                 }
             }
             _ => last_cpu = row.number(&["CPU"]).or(last_cpu),

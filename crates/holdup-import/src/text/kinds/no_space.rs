@@ -1,11 +1,43 @@
-//! Lines of any log that say that a disk is full: a write that failed with ENOSPC. MySQL waits until
-//! there is room, and PostgreSQL fails the statement, or stops where it cannot write its log.
+//! Lines of any log that say that something ran out: room on a disk (ENOSPC), file descriptors (EMFILE),
+//! ports for outgoing connections (EADDRNOTAVAIL). MySQL waits until there is room on the disk, and
+//! PostgreSQL fails the statement, or stops where it cannot write its log.
 
 use holdup_recording::Labels;
 
-use super::{Context, Kind, Line, text};
+use super::{Context, Kind, Line, clock, text};
 
 pub(super) const KIND: Kind = Kind::lines("log: no space", recognises, read);
+
+pub(super) const LIMITS: Kind = Kind::lines("log: limit reached", |lines| limit(text(lines, 0)).is_some(), read_limit);
+
+/// What programs and the C library say of limits: the words, the event, and a sentence.
+const REACHED: [(&str, &str, &str); 5] = [
+    (
+        "Too many open files",
+        "file_descriptors_exhausted",
+        "a program could not open a file or a socket: it had too many",
+    ),
+    ("EMFILE", "file_descriptors_exhausted", "a program could not open a file or a socket: it had too many"),
+    ("errno: 24 ", "file_descriptors_exhausted", "a program could not open a file or a socket: it had too many"),
+    ("annot assign requested address", "ports_exhausted", "a client could not connect: no local port was left"),
+    ("EADDRNOTAVAIL", "ports_exhausted", "a client could not connect: no local port was left"),
+];
+
+fn limit(line: &str) -> Option<(&'static str, &'static str)> {
+    // An address that is not this host's fails a server's start so.
+    let is_server = line.to_ascii_lowercase().contains("bind");
+    let (_, event, sentence) = REACHED.iter().find(|(words, ..)| line.contains(words))?;
+    (!is_server || *event != "ports_exhausted").then_some((*event, *sentence))
+}
+
+fn read_limit(lines: &[Line], context: &mut Context) -> usize {
+    let Some((line, (event, sentence))) = lines.first().and_then(|line| Some((line, limit(&line.text)?))) else {
+        return 1;
+    };
+    let at = at(line, context);
+    context.out.event(at, event, sentence.to_owned(), Labels::none());
+    1
+}
 
 /// What servers and the C library say.
 const SAID: [&str; 6] =
@@ -45,7 +77,7 @@ fn file(line: &str) -> Option<String> {
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let Some(line) = lines.first() else { return 1 };
-    let at = line.stamp.unwrap_or_else(|| context.instant());
+    let at = at(line, context);
     let (server, file) = (server(&line.text), file(&line.text));
     let what = file.as_deref().map_or_else(String::new, |file| format!(" {file}"));
     let said = format!("{} could not write{what}: no space was left", server.unwrap_or("a program"));
@@ -57,4 +89,10 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     }
     context.out.event(at, "disk_full", said, labels);
     1
+}
+
+/// When a line was logged, as far as it says.
+fn at(line: &Line, context: &mut Context) -> i64 {
+    let of_journal = || clock::of_journal(&line.text, context.now());
+    line.stamp.or_else(of_journal).unwrap_or_else(|| context.instant())
 }

@@ -1,6 +1,6 @@
 //! `pidstat`: CPU, disk, faults, memory, context switches and descriptors of single processes, as
 //! tables by activity or on one line (`-h`). A header has the time at which its interval begins, so
-//! a table whose rows have the same time covers the time since boot and is left out.
+//! a table whose rows have the same time covers the time since boot.
 //!
 //! Waits for a CPU and for disks are those of one thread: they count only where all threads are
 //! listed (`-t`).
@@ -112,9 +112,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
             continue;
         };
         let at = *report.get_or_insert_with(|| begin(&header, time, lines, context));
-        if at.interval_ns > 0 {
-            put(of, &row, at, &mut waits, context);
-        }
+        put(of, &row, at, &mut waits, context);
     }
     if let Some(report) = report {
         put_waits(&waits, report, context);
@@ -122,7 +120,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     used
 }
 
-/// The report of a table's first row. Its interval is 0 if it covers the time since boot.
+/// The report of a table's first row.
 fn begin(header: &Header<'_>, time: RowTime, lines: &[Line], context: &mut Context) -> Report {
     let is_first = context.reports("pidstat") == 0;
     let length = match (&time, header.start) {
@@ -140,18 +138,17 @@ fn begin(header: &Header<'_>, time: RowTime, lines: &[Line], context: &mut Conte
         Some(length) => length == 0,
         None => header.is_one_line && is_first && is_alone(lines, context),
     };
-    if is_since_boot {
-        context.out.note("pidstat: a report without an interval covers the time since boot; its rates were left out");
-        return Report { at: at.at, interval_ns: 0 };
-    }
-    Report { at: at.at, interval_ns: length.unwrap_or(at.interval_ns) }
+    let interval_ns = length.filter(|length| *length > 0).unwrap_or(at.interval_ns);
+    Report { at: at.at, interval_ns, is_since_boot }
 }
 
 /// Whether no interval is known, and no second report shows one.
 fn is_alone(lines: &[Line], context: &Context) -> bool {
     let is_own = |word: &str| word.rsplit('/').next() == Some("pidstat");
     let after = context.words().skip_while(|word| !is_own(word)).skip(1);
-    let flags_with_number = ["-p", "-e"];
+    // Behind `-e` stands the program that it runs, with that one's arguments.
+    let after = after.take_while(|word| *word != "-e");
+    let flags_with_number = ["-p"];
     let mut previous = "";
     let has_interval = after.into_iter().any(|word| {
         let is_number = number(word).is_some() && !flags_with_number.contains(&previous);

@@ -6,13 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::rows::Thread;
 
-use super::{Columns, Context, HOST, Kind, Line, rows as table_rows, text};
+use super::{Columns, Context, HOST, Kind, Line, command, pg_titles, rows as table_rows, text};
 
 pub(super) const KIND: Kind = Kind::lines("ps", recognises, read);
 
 const STATES: [&str; 3] = ["STAT", "S", "STATE"];
 const COMMANDS: [&str; 4] = ["COMMAND", "CMD", "COMM", "ARGS"];
 const THREADS: [&str; 3] = ["LWP", "SPID", "TID"];
+
+/// Columns that a list without states has, two of them at least.
+const PLAIN: [&str; 8] = ["PPID", "STIME", "TTY", "TIME", "%CPU", "%MEM", "RSS", "ELAPSED"];
 
 /// Bytes of a name in the kernel.
 const COMM_BYTES: usize = 15;
@@ -27,55 +30,105 @@ pub(super) struct Row<'t> {
     pub(super) name: &'t str,
     pub(super) state: &'t str,
     pub(super) wchan: Option<&'t str>,
+    /// How many of them there are.
+    pub(super) count: i64,
+}
+
+/// Which counts of threads by state a list gives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counts {
+    /// Those of all states: a state without a row has none.
+    All,
+    /// Those of states with a row.
+    Seen,
+    /// At least as many threads are in uninterruptible sleep.
+    Blocked,
+    /// None.
+    Nothing,
 }
 
 fn recognises(lines: &[Line]) -> bool {
     let columns = Columns::new(text(lines, 0));
-    columns.has(&["PID"]) && columns.has_any(&STATES) && columns.has_any(&COMMANDS) && columns.len() < 60
+    let is_counted = columns.place(&["COUNT"]) == Some(0) && columns.len() > 1 && !columns.has(&["SOCKETS"]);
+    let is_known = |name: &&&str| columns.has(&[**name]);
+    // Without states, only a table of `ps` alone: other tools list processes, too.
+    let is_plain = columns.has_any(&COMMANDS) && PLAIN.iter().filter(is_known).count() >= 2;
+    let has_states = columns.has_any(&STATES) && (columns.has_any(&COMMANDS) || columns.has(&["WCHAN"]));
+    (columns.has(&["PID"]) && (has_states || is_plain) || is_counted) && columns.len() < 60
+}
+
+/// What a list of `ps` has.
+#[derive(Default)]
+struct List<'t> {
+    rows: Vec<Row<'t>>,
+    /// Names of processes that use a CPU.
+    names: BTreeMap<i64, &'t str>,
+    /// Command lines that are titles of sessions.
+    titles: Vec<(i64, &'t str)>,
+    has_threads: bool,
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let at = context.instant_of("ps");
     let columns = Columns::new(text(lines, 0)).with_words(&COMMANDS);
-    let mut rows = Vec::new();
+    let stages = context.stages();
+    // A stage may have selected the state, and left the column out.
+    let selected = command::selected_state(&stages).map(String::from);
+    let mut list = List { has_threads: columns.has_any(&THREADS), ..List::default() };
     let mut used = 1;
-    let mut fallback = BTreeMap::new();
     for (place, line) in (1..).zip(table_rows(lines, recognises)) {
         used = place + 1;
         let values = columns.row(&line.text);
-        // With `-m` a process has a line of its own, and its threads have no pid.
-        let (pid, state) = (values.number(&["PID"]), values.text(&STATES));
-        let Some((pid, state)) = pid.zip(state.filter(|state| is_state(state))) else {
+        if !take(&values, selected.as_deref(), columns.has_any(&STATES), &mut list) {
             context.unread.push(place);
-            continue;
-        };
-        let command = values.text(&COMMANDS).unwrap_or_default();
-        let name = program(command);
-        let tid = values.number(&THREADS).unwrap_or(pid);
-        let wchan = values.text(&["WCHAN"]).filter(|word| !matches!(*word, "-" | "0" | "?" | "*"));
-        if values.number(&["%CPU", "PCPU", "C"]).is_some_and(|share| share >= 1.0) {
-            fallback.entry(pid as i64).or_insert(name);
         }
-        rows.push(Row { pid: pid as i64, tid: tid as i64, name, state, wchan });
     }
-    for (pid, name) in fallback.into_iter().filter(|(_, name)| !name.is_empty()) {
-        context.out.setting(at, &format!("pid:{pid}"), "comm", name);
+    for (pid, name) in list.names.iter().filter(|(_, name)| !name.is_empty()) {
+        context.out.setting(at, &format!("pid:{pid}"), "comm", *name);
     }
-    let flags = ['T', 'L', 'm', 'H'].into_iter().any(|flag| context.has_flag(flag));
-    let pids: BTreeSet<i64> = rows.iter().map(|row| row.pid).collect();
-    let is_threads = columns.has_any(&THREADS) || flags && is_ps(context) || pids.len() < rows.len();
-    if is_threads {
-        put_threads(&rows, at, context, true);
-    } else {
-        let blocked: Vec<Row<'_>> = rows.into_iter().filter(|row| row.state.starts_with('D')).collect();
-        put_threads(&blocked, at, context, false);
+    for (pid, title) in &list.titles {
+        context.out.batch.sessions.extend(pg_titles::session(title, *pid, at));
+    }
+    let pids: BTreeSet<i64> = list.rows.iter().map(|row| row.pid).collect();
+    let is_repeated = pids.len() < list.rows.len() && !columns.has(&["COUNT"]);
+    let lists_threads = list.has_threads || command::lists_threads(&stages) || is_repeated;
+    let counts = match (lists_threads, command::is_filtered(&stages)) {
+        (true, false) => Counts::All,
+        // What was cut away is not known.
+        (true, true) => Counts::Seen,
+        (false, _) => Counts::Blocked,
+    };
+    if !lists_threads {
+        list.rows.retain(|row| row.state.starts_with('D'));
         context.out.note("ps: it lists processes, so threads by state are unknown: add -T (ps -eTo …)");
     }
+    put_threads(&list.rows, at, context, counts);
     used
 }
 
-fn is_ps(context: &Context) -> bool {
-    context.words().any(|word| word.rsplit('/').next() == Some("ps"))
+/// Takes a row; false if it is not one.
+fn take<'t>(values: &super::Row<'_, 't>, selected: Option<&'t str>, has_states: bool, list: &mut List<'t>) -> bool {
+    let count = values.number(&["COUNT"]);
+    // With `-m` a process has a line of its own, and its threads have no pid.
+    let pid = values.number(&["PID"]).or(count.map(|_| 0.0));
+    let Some(pid) = pid.map(|pid| pid as i64) else { return false };
+    let command = values.text(&COMMANDS).unwrap_or_default();
+    let name = program(command);
+    if name == "postgres" {
+        list.titles.push((pid, command));
+    }
+    if values.number(&["%CPU", "PCPU", "C"]).is_some_and(|share| share >= 1.0) && pid > 0 {
+        list.names.entry(pid).or_insert(name);
+    }
+    let own = values.text(&STATES);
+    let Some(state) = own.filter(|state| is_state(state)).or(selected.filter(|_| !has_states)) else {
+        // `uniq -c` counts the header, too.
+        return !has_states || count.is_some() && own.is_some_and(|own| STATES.contains(&own));
+    };
+    let tid = values.number(&THREADS).map_or(pid, |tid| tid as i64);
+    let wchan = values.text(&["WCHAN"]).filter(|word| !matches!(*word, "-" | "0" | "?" | "*"));
+    list.rows.push(Row { pid, tid, name, state, wchan, count: count.unwrap_or(1.0) as i64 });
+    true
 }
 
 /// `Ssl`, `D`, `R+`: a state's letter and flags.
@@ -88,6 +141,8 @@ fn is_state(text: &str) -> bool {
 /// The program's name in a command line, without its folder and its arguments, which may hold
 /// secrets.
 fn program(command: &str) -> &str {
+    // The tree of `f`.
+    let command = command.trim_start_matches(['\\', '_', '|', ' ']);
     if command.starts_with('[') {
         return command.trim_start_matches('[').split(']').next().unwrap_or_default();
     }
@@ -103,17 +158,16 @@ pub(super) fn comm(shown: &str) -> &str {
     if shown.len() > COMM_BYTES || shown.starts_with('/') || shown.contains(" -") { program(shown) } else { shown }
 }
 
-/// Adds rows for running threads and those in uninterruptible sleep, and all counts by state if
-/// `counts`.
-pub(super) fn put_threads(rows: &[Row<'_>], at: i64, context: &mut Context, counts: bool) {
+/// Adds rows for running threads and those in uninterruptible sleep, and counts by state.
+pub(super) fn put_threads(rows: &[Row<'_>], at: i64, context: &mut Context, counts: Counts) {
     let mut places: BTreeMap<Place<'_>, (i64, i64)> = BTreeMap::new();
     let mut states: BTreeMap<char, f64> = ['R', 'S', 'D', 'T', 'Z'].into_iter().map(|state| (state, 0.0)).collect();
     for row in rows {
         let Some(state) = row.state.chars().next() else { continue };
-        *states.entry(state).or_default() += 1.0;
+        *states.entry(state).or_default() += row.count as f64;
         if matches!(state, 'R' | 'D') {
             let place = places.entry((row.pid, row.name, state, row.wchan)).or_insert((row.tid, 0));
-            place.1 += 1;
+            place.1 += row.count;
         }
     }
     for ((pid, name, state, wchan), (tid, count)) in places {
@@ -130,8 +184,12 @@ pub(super) fn put_threads(rows: &[Row<'_>], at: i64, context: &mut Context, coun
             ..Thread::default()
         });
     }
-    if counts {
-        let states: Vec<(char, f64)> = states.into_iter().collect();
-        context.threads(at, &states);
-    }
+    let is_known = |(state, count): &(char, f64)| match counts {
+        Counts::All => true,
+        Counts::Seen => *count > 0.0,
+        Counts::Blocked => *count > 0.0 && *state == 'D',
+        Counts::Nothing => false,
+    };
+    let states: Vec<(char, f64)> = states.into_iter().filter(is_known).collect();
+    context.threads(at, &states);
 }

@@ -39,7 +39,7 @@ fn report(entry: &Value, context: &mut Context) -> Option<Report> {
         context.out.note("times without a zone were read as UTC");
     }
     context.set_time(at);
-    Some(Report { at, interval_ns: (interval_s * 1e9) as i64 })
+    Some(Report { at, interval_ns: (interval_s * 1e9) as i64, is_since_boot: false })
 }
 
 fn put(entry: &Value, report: Report, context: &mut Context) {

@@ -1,5 +1,6 @@
 //! `sar` as text: CPU (`-u`), load (`-q`), memory (`-r`), swapping (`-W`), context switches (`-w`),
-//! devices (`-d`), interfaces (`-n DEV`, `-n EDEV`), page faults (`-B`). A section's header has the time at which its first interval begins.
+//! devices (`-d`), interfaces (`-n DEV`, `-n EDEV`), TCP (`-n TCP`,
+//! `-n ETCP`), page faults (`-B`). A section's header has the time at which its first interval begins.
 
 use super::mpstat::timed;
 use super::sysstat::{DISK, INTERFACE, put_device, put_host};
@@ -8,7 +9,7 @@ use super::{Columns, Context, DAY_NS, Kind, Line, Report, Row, cpu_table, text};
 pub(super) const KIND: Kind = Kind::lines("sar", recognises, read);
 
 /// Sections, by a column that only they have.
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 14] = [
     "kbswpfree",
     "%user",
     "%usr",
@@ -20,6 +21,9 @@ const SECTIONS: [&str; 11] = [
     "DEV",
     "rxpck/s",
     "rxerr/s",
+    "active/s",
+    "retrans/s",
+    "pgpgin/s",
 ];
 
 fn header(line: &str) -> Option<(i64, &str)> {
@@ -38,7 +42,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     let Some((start, names)) = header(text(lines, 0)) else { return 1 };
     let columns = Columns::new(names);
     let day = context.day();
-    let mut report = Report { at: day.saturating_add(start), interval_ns: 0 };
+    let mut report = Report { at: day.saturating_add(start), interval_ns: 0, is_since_boot: false };
     let mut used = 1;
     for line in lines.iter().skip(1) {
         let Some((time, rest)) = timed(&line.text).filter(|_| header(&line.text).is_none()) else { break };
@@ -50,7 +54,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
             at = at.saturating_add(DAY_NS);
         }
         if at > report.at {
-            report = Report { at, interval_ns: at.saturating_sub(report.at) };
+            report = Report { at, interval_ns: at.saturating_sub(report.at), is_since_boot: false };
         }
         put(&columns.row(rest), report, context);
     }

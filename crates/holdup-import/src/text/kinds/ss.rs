@@ -1,6 +1,7 @@
 //! `ss`: the accept queue of each listening port (`-l`), and the open connections (`-t`, `-ti`),
-//! summed by the server's port and by which side is local, as the collector does. For a listening
-//! socket the column Recv-Q is its queue and Send-Q its limit. `netstat -tan` shows no limit.
+//! summed by the server's port and by which side is local, as the collector does. Of several listeners
+//! of a port (IPv4 and IPv6, or one for each worker) the fullest queue counts. For a listening socket
+//! the column Recv-Q is its queue and Send-Q its limit. `netstat -tan` shows no limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -150,8 +151,12 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         match (socket.state, local) {
             (_, None) if !socket.is_tcp => {}
             ("LISTEN", Some(port)) => {
-                let of = listening.entry(port).or_insert((0.0, 0.0));
-                *of = (of.0 + socket.receive, of.1 + socket.send);
+                // Each listener has a queue of its own: one may be full beside an empty one.
+                let of = listening.entry(port).or_insert((socket.receive, socket.send));
+                let fill = |(queue, limit): (f64, f64)| queue / limit.max(1.0);
+                if fill((socket.receive, socket.send)) > fill(*of) {
+                    *of = (socket.receive, socket.send);
+                }
             }
             ("CLOSE-WAIT", Some(port)) => *closing.entry(port).or_default() += 1.0,
             ("ESTAB", Some(port)) => {

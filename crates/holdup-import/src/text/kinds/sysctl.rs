@@ -2,7 +2,7 @@
 
 use holdup_recording::secret::is_secret_name;
 
-use super::{HOST, Kind, text};
+use super::{Kind, text};
 
 pub(super) const KIND: Kind = Kind::lines(
     "sysctl",
@@ -13,7 +13,7 @@ pub(super) const KIND: Kind = Kind::lines(
         // `sysctl -a` of root prints keys of the network stack.
         for (name, value) in entries.iter().filter(|(name, _)| !is_secret_name(name)) {
             let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-            context.out.setting(at, HOST, *name, value);
+            context.kernel_setting(at, name, &value);
         }
         entries.len()
     },

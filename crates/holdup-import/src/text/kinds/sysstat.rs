@@ -1,7 +1,7 @@
 //! What sysstat shows: `sar` in columns, `sadf -j` in fields of almost the same names.
 
 use holdup_recording::Labels;
-use holdup_recording::metrics::host;
+use holdup_recording::metrics::{host, tcp};
 
 use super::figure::{self, Figure, KIB, PERCENT, PLAIN, SECTORS, figure};
 use super::{Context, Report, uptime};
@@ -23,12 +23,17 @@ const GAUGES: [Figure; 7] = [
 ];
 
 /// What the host does in a second.
-const RATES: [Figure; 5] = [
+const RATES: [Figure; 10] = [
     figure(&["pswpin/s", "pswpin"], PLAIN, host::PAGING_OPERATIONS, Some(("direction", "in"))),
     figure(&["pswpout/s", "pswpout"], PLAIN, host::PAGING_OPERATIONS, Some(("direction", "out"))),
     figure(&["majflt/s", "majflt"], PLAIN, host::PAGING_FAULTS, Some(("type", "major"))),
     figure(&["cswch/s", "cswch"], PLAIN, host::CONTEXT_SWITCHES, None),
     figure(&["proc/s", "proc"], PLAIN, host::PROCESS_CREATED, None),
+    figure(&["active/s"], PLAIN, tcp::ACTIVE_OPENS, None),
+    figure(&["passive/s"], PLAIN, tcp::PASSIVE_OPENS, None),
+    figure(&["iseg/s"], PLAIN, tcp::RECEIVED_SEGMENTS, None),
+    figure(&["oseg/s"], PLAIN, tcp::SENT_SEGMENTS, None),
+    figure(&["retrans/s"], PLAIN, tcp::RETRANSMITTED_SEGMENTS, None),
 ];
 
 /// A disk has one wait for reads and writes together, and sizes but no counts by direction. Sizes

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-use super::ps::{Row, comm, put_threads};
+use super::ps::{Counts, Row, comm, put_threads};
 use super::{Columns, Context, Kind, Line, Report, cpu_table, memory, number, size, text, uptime};
 
 pub(super) const KIND: Kind = Kind::lines("top", recognises, read);
@@ -191,7 +191,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         if is_large && !head.is_threads && !command.is_empty() {
             context.out.setting(report.at, &format!("pid:{pid}"), "comm", command);
         }
-        rows.push(Row { pid: pid as i64, tid: pid as i64, name: command, state, wchan: None });
+        rows.push(Row { pid: pid as i64, tid: pid as i64, name: command, state, wchan: None, count: 1 });
         used = place + 1;
     }
     put_list(&head, &rows, report.at, context);
@@ -208,7 +208,7 @@ fn put_list(head: &Head, rows: &[Row<'_>], at: i64, context: &mut Context) {
         let shown = rows.len();
         context.out.note(format!("top: the screen shows {shown} of {} threads; others may be in state D", of("total")));
     }
-    put_threads(rows, at, context, false);
+    put_threads(rows, at, context, Counts::Nothing);
     let blocked = rows.iter().filter(|row| row.state.starts_with('D')).count() as f64;
     let states = [
         ('R', of("running")),

@@ -1,5 +1,5 @@
-//! `vmstat`: CPU shares, swapping, context switches, free memory. Its first line covers the time
-//! since boot, so that gives only what it reads at the instant. `b` is left out: the kernel's count
+//! `vmstat`: CPU shares, swapping, context switches, free memory. The rates of its first line cover the
+//! time since boot. `b` is left out: the kernel's count
 //! of blocked processes hides most threads in uninterruptible sleep. Blocks in and out name no
 //! disk.
 
@@ -7,7 +7,7 @@ use holdup_recording::Labels;
 use holdup_recording::metrics::host;
 
 use super::figure::{self, Figure, PLAIN, figure};
-use super::{Columns, Context, HOST, Kind, Line, Row, clock, cpu_table, text};
+use super::{Columns, Context, HOST, Kind, Line, Report, Row, clock, cpu_table, text};
 
 pub(super) const KIND: Kind = Kind::lines("vmstat", recognises, read);
 
@@ -81,15 +81,11 @@ fn take_time(line: &Line, columns: usize, context: &mut Context) {
 
 fn put(row: &Row<'_, '_>, is_first: bool, context: &mut Context) {
     let is_since_boot = context.is_since_boot("vmstat") || is_first;
-    let report = context.report("vmstat", 1.0);
+    let report = Report { is_since_boot, ..context.report("vmstat", 1.0) };
     let unit = unit_bytes(context);
     let number = |names: &[&str]| row.number(names);
     figure::gauges(&RUNNABLE, report.at, context, &|figure| figure.of(number));
     figure::gauges(&MEMORY, report.at, context, &|figure| figure.of(number).map(|units| units * unit));
-    if is_since_boot {
-        context.out.note("vmstat: the first line of each run covers the time since boot; its rates were left out");
-        return;
-    }
     context.out.cpu("vmstat", report, &cpu_table::shares(number, &["softirq"]));
     if let Some(switches) = number(&["cs"]) {
         context.out.rate("vmstat", report, HOST, (host::CONTEXT_SWITCHES, Labels::none()), switches);

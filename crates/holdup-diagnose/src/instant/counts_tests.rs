@@ -1,0 +1,201 @@
+//! Each sign of a host's counts, and a host that looks alike and is sound.
+
+use crate::cause::Cause;
+use crate::instant::Signs;
+use crate::instant::facts::Facts;
+use crate::testing::{Judged as _, SyntheticRecording};
+
+const SECONDS: i64 = 10;
+
+fn host() -> SyntheticRecording {
+    SyntheticRecording::new(SECONDS)
+}
+
+/// What shows `cause`: the chance of its signs, and the first piece of evidence. Its rows exist.
+fn signs(made: &SyntheticRecording, cause: Cause) -> Option<(f64, String)> {
+    made.with(|case| {
+        let mut signs = Signs::default();
+        cause.definition().signs.expect("signs")(&Facts::read(case), &mut signs);
+        let weighed = signs.weigh()?;
+        for piece in &weighed.evidence {
+            assert!(piece.resolves(made.recording()), "{piece:?}");
+        }
+        Some((weighed.chance, weighed.evidence[0].text.clone()))
+    })
+}
+
+/// A counter of which one reading since boot is there.
+fn once(made: SyntheticRecording, metric: &'static str, value: f64) -> SyntheticRecording {
+    made.gauge("host", metric, &[], value).tables(|tables| {
+        let mut is_first = true;
+        tables.samples.rows.retain(|row| row.metric != metric || std::mem::take(&mut is_first));
+    })
+}
+
+fn idle(made: SyntheticRecording, idle: f64, waiting: f64) -> SyntheticRecording {
+    let cpu = |made: SyntheticRecording, mode: &str, share: f64| {
+        made.counter("host", "system_cpu_time_seconds_total", &[("cpu_mode", mode)], share)
+    };
+    cpu(cpu(cpu(made, "idle", idle), "iowait", waiting), "user", 1.0 - idle - waiting)
+}
+
+fn opens(made: SyntheticRecording) -> SyntheticRecording {
+    once(made, "tcp_passive_opens_total", 80_000_000.0)
+}
+
+fn segments(again: f64) -> SyntheticRecording {
+    host().counter("host", "tcp_sent_segments_total", &[], 10_000.0).counter(
+        "host",
+        "tcp_retransmitted_segments_total",
+        &[],
+        again,
+    )
+}
+
+fn tracked(count: f64) -> SyntheticRecording {
+    host().gauge("host", "system_network_conntrack_count", &[], count).gauge(
+        "host",
+        "system_network_conntrack_max",
+        &[],
+        262_144.0,
+    )
+}
+
+fn files(count: f64, gone: f64) -> SyntheticRecording {
+    let folder = [("path", "/var/tmp/sqltmp")];
+    host().gauge("host", "system_temporary_table_files", &folder, count).gauge(
+        "host",
+        "system_temporary_table_files_vanished",
+        &folder,
+        gone,
+    )
+}
+
+fn stalls(resource: &str, kind: &str, share: f64) -> SyntheticRecording {
+    host().counter("host", "system_pressure_seconds_total", &[("resource", resource), ("kind", kind)], share)
+}
+
+fn closed(count: f64) -> SyntheticRecording {
+    host().gauge("host", "tcp_sockets", &[("state", "TIME-WAIT")], count)
+}
+
+fn proxy(queued_s: f64, whole_s: f64) -> SyntheticRecording {
+    let backend = [("backend", "shop_app")];
+    host()
+        .gauge("haproxy:", "haproxy_queue_time_seconds", &backend, queued_s)
+        .gauge("haproxy:", "haproxy_response_time_seconds", &backend, whole_s - queued_s)
+        .gauge("haproxy:", "haproxy_total_time_seconds", &backend, whole_s)
+}
+
+fn frontend(sessions: f64) -> SyntheticRecording {
+    let frontend = [("frontend", "shop_in")];
+    host().gauge("haproxy:", "haproxy_frontend_sessions", &frontend, sessions).gauge(
+        "haproxy:",
+        "haproxy_frontend_sessions_limit",
+        &frontend,
+        2_000.0,
+    )
+}
+
+fn said(event: &str) -> SyntheticRecording {
+    host().events(&[(4, "host", event, &[])])
+}
+
+fn load(load: f64) -> SyntheticRecording {
+    host().gauge("host", "system_load_average_1m", &[], load)
+}
+
+fn asleep(count: f64) -> SyntheticRecording {
+    host().gauge("host", "system_threads", &[("state", "D")], count)
+}
+
+#[test]
+fn each_sign_shows_its_cause_and_a_sound_host_shows_none() {
+    use Cause as C;
+    let overflows = "tcp_listen_overflows_total";
+    for (what, cause, sick, least, sound) in [
+        (
+            "refused connections that grow",
+            C::AcceptQueueOverflow,
+            host().counter("host", overflows, &[], 30.0),
+            0.7,
+            host().counter("host", overflows, &[], 0.0),
+        ),
+        (
+            "refused connections since boot",
+            C::AcceptQueueOverflow,
+            opens(once(host(), overflows, 900_000.0)),
+            0.3,
+            opens(once(host(), overflows, 40.0)),
+        ),
+        ("clients at a proxy's limit", C::AcceptQueueOverflow, frontend(1_990.0), 0.5, frontend(900.0)),
+        ("segments sent again", C::NetworkLoss, segments(700.0), 0.7, segments(12.0)),
+        ("a full table of connections", C::NetworkLimit, tracked(262_100.0), 0.7, tracked(90_000.0)),
+        ("ports held by closed connections", C::ConnectionPerRequest, closed(27_900.0), 0.5, closed(1_900.0)),
+        ("no port was left", C::ConnectionPerRequest, said("ports_exhausted"), 0.7, said("disk_full")),
+        ("no descriptor was left", C::FileDescriptorLimit, said("file_descriptors_exhausted"), 0.7, said("disk_full")),
+        ("files that vanish", C::OnDiskTemporaryTables, files(40.0, 9.0), 0.7, files(6.0, 0.0)),
+        ("hundreds of files", C::OnDiskTemporaryTables, files(812.0, 0.0), 0.5, files(30.0, 0.0)),
+        ("stalls for memory", C::MemoryPressure, stalls("memory", "full", 0.3), 0.7, stalls("memory", "some", 0.3)),
+        ("stalls for I/O", C::DiskSaturated, stalls("io", "full", 0.6), 0.5, stalls("io", "full", 0.1)),
+        ("stalls for CPUs", C::CpuSaturated, stalls("cpu", "some", 0.9), 0.3, stalls("cpu", "some", 0.4)),
+        ("a proxy's queue", C::WorkerPoolExhausted, proxy(4.2, 4.6), 0.7, proxy(0.02, 0.4)),
+        (
+            "a load beside idle CPUs without their number",
+            C::UninterruptiblePileup,
+            idle(load(615.0), 0.45, 0.01),
+            0.3,
+            idle(load(12.0), 0.45, 0.01),
+        ),
+        (
+            "a load beside idle CPUs",
+            C::UninterruptiblePileup,
+            idle(load(30.0), 0.5, 0.01).gauge("host", "system_cpu_logical_count", &[], 4.0),
+            0.3,
+            idle(load(60.0), 0.5, 0.01).gauge("host", "system_cpu_logical_count", &[], 64.0),
+        ),
+        ("a load by running threads", C::UninterruptiblePileup, asleep(431.0), 0.5, idle(load(615.0), 0.01, 0.0)),
+    ] {
+        let found = signs(&sick, cause);
+        assert!(found.as_ref().is_some_and(|(chance, _)| *chance >= least - 1e-9), "{what}: {found:?}");
+        assert_eq!(signs(&sound, cause), None, "{what}: a sound host");
+    }
+}
+
+#[test]
+fn the_share_of_a_proxys_queue_and_of_threads_in_one_place_is_said() {
+    let share = |made: SyntheticRecording, cause: Cause| {
+        made.with(|case| {
+            let mut signs = Signs::default();
+            cause.definition().signs.expect("signs")(&Facts::read(case), &mut signs);
+            signs.weigh().and_then(|weighed| weighed.share)
+        })
+    };
+    let queue = share(proxy(3.0, 4.0), Cause::WorkerPoolExhausted).expect("a share");
+    assert!((queue.ratio - 0.75).abs() < 1e-9 && queue.of.contains("at the proxy"), "{queue:?}");
+    let made = host().asleep(90, "unlinkat", "", None);
+    let there = share(made, Cause::OnDiskTemporaryTables).expect("a share");
+    assert!(there.ratio > 0.99 && there.of.contains("of 90 threads"), "{there:?}");
+}
+
+#[test]
+fn means_since_boot_accuse_less_and_clear_nothing() {
+    let disk = |made: SyntheticRecording| made.disk("sda", (300.0, 8192.0, 20.0), (1.0, 4096.0, 1.0));
+    let mean = |made: SyntheticRecording| {
+        made.setting("host", "since_boot[system_disk_io_time_seconds_total]", "iostat").setting(
+            "host",
+            "since_boot[system_cpu_time_seconds_total]",
+            "iostat",
+        )
+    };
+    let of = |made: &SyntheticRecording| signs(made, Cause::WorkingSetExceedsMemory);
+    let (shown, since_boot) = (disk(host()), mean(disk(host())));
+    let (full, weaker) = (of(&shown).expect("a full disk"), of(&since_boot).expect("a full disk, on average"));
+    assert!(weaker.0 < full.0 && weaker.1.contains("since boot"), "{full:?} {weaker:?}");
+    let cleared = |made: &SyntheticRecording| made.with(|case| Facts::read(case).idle_disk().is_some());
+    let quiet = |made: SyntheticRecording| made.disk("sda", (1.0, 4096.0, 1.0), (1.0, 4096.0, 1.0));
+    assert!(cleared(&quiet(host())) && !cleared(&mean(quiet(host()))));
+    let has_idle = |made: &SyntheticRecording| made.with(|case| Facts::read(case).idle.is_some());
+    assert!(has_idle(&idle(host(), 0.9, 0.01)) && !has_idle(&mean(idle(host(), 0.9, 0.01))));
+    assert!(has_idle(&mean(idle(host(), 0.4, 0.4))), "much iowait since boot is much now");
+}
