@@ -3,6 +3,8 @@
 //! [`crate::judge`] weighs them.
 
 mod accept_queue;
+#[cfg(test)]
+mod databases_tests;
 mod documents;
 pub(crate) mod facts;
 mod machine;
