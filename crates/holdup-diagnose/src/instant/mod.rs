@@ -7,6 +7,8 @@ pub(crate) mod cloud;
 pub(crate) mod counts;
 #[cfg(test)]
 mod counts_tests;
+#[cfg(test)]
+mod databases_tests;
 mod documents;
 pub(crate) mod facts;
 pub(crate) mod happened;
