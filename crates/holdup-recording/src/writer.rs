@@ -33,6 +33,9 @@ use crate::tables::merge_all;
 /// takes at most half a second.
 pub const FLUSH_EVERY: Duration = Duration::from_millis(1_500);
 
+/// Memory for rows of files that are not written yet: reading goes on while they are written.
+const MEMORY_OF_FILES: usize = 16 << 20;
+
 /// Why a recording cannot be written. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
@@ -90,15 +93,19 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Creates `dir` and starts a recording in it with the default limits.
+    /// Creates `dir` and starts a recording of files in it: whoever pushes rows waits for the disk.
     ///
     /// # Errors
     /// Those of [`Self::create_within`].
     pub fn create(dir: &Path, manifest: &Manifest) -> Result<Self, RecordError> {
-        Self::create_within(Limits::default(), dir, manifest)
+        let limits = Limits { memory_bytes: MEMORY_OF_FILES, ..Limits::default() };
+        let mut recorder = Self::create_within(limits, dir, manifest)?;
+        recorder.sink.waits = true;
+        Ok(recorder)
     }
 
-    /// Creates `dir` and starts a recording in it within `limits`.
+    /// Creates `dir` and starts a recording of what happens now in it, within `limits`: pushing rows
+    /// never blocks.
     ///
     /// # Errors
     /// If `dir` is not empty, another recording is being started in it, or it cannot be written;
@@ -134,7 +141,7 @@ impl Recorder {
             give_way();
             flush.run(&receiver)
         })?;
-        let sink = RowSink { sender, memory, tap: None };
+        let sink = RowSink { sender, memory, tap: None, waits: false };
         Ok(Self { folder: Arc::clone(folder), sink, writer: Some(writer), notices, reserve })
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdup_recording::folder::Folder;
+use holdup_recording::writer::SOURCE;
 use holdup_recording::{Coverage, CoverageState, Manifest, Recorder, Recording, RunState};
 
 use crate::failure::Failure;
@@ -53,7 +54,7 @@ impl Recorded {
 /// Ends a recording of other tools' figures, which ends with them at `ended_at`, and not now.
 ///
 /// # Errors
-/// If the rows or the manifest cannot be written.
+/// If the rows or the manifest cannot be written, or a row was lost.
 pub fn end_at(
     recorder: Recorder,
     manifest: Manifest,
@@ -62,8 +63,14 @@ pub fn end_at(
     dir: &Path,
 ) -> Result<(), Failure> {
     let folder = recorder.folder();
-    let manifest = Manifest { ended_at, ..recorder.finish(manifest, state).map_err(Failure::unusable)? };
-    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+    let mut manifest = Manifest { ended_at, ..recorder.finish(manifest, state).map_err(Failure::unusable)? };
+    let of_recording = |part: &&Coverage| part.source == SOURCE && part.state == CoverageState::Failed;
+    let lost = manifest.coverage.iter().find(of_recording).and_then(|part| part.why.clone());
+    if lost.is_some() {
+        manifest.state = RunState::Interrupted;
+    }
+    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))?;
+    lost.map_or(Ok(()), |why| Err(Failure::Unusable(format!("{}: incomplete: {why}", dir.display()))))
 }
 
 /// The coverage of a source that was read from a file: complete unless it `lacks` something.
