@@ -120,7 +120,10 @@ impl<'a> Case<'a> {
         let validity = Validity::judge(manifest, &index, &requests, whole);
         let healthy = against.as_ref().map(|a| (&a.baseline, a.healthy.origin));
         let basis = Basis { recording, requests: &requests, operations: &operations, window, healthy, of_whole };
-        let (of, found) = basis.choose(latency::measured(&requests, &index, whole), warm_up.measured_from());
+        let sources = OnceLock::new();
+        let others = latency::measured(&requests, &index, whole);
+        let measured = measured::with_traces(recording, &index, others, whole, &sources);
+        let (of, found) = basis.choose(measured, warm_up.measured_from());
         let (found, limited_ratio, left_out) = basis.leave_out_spoiled(&of, found, &validity, whole);
         let Measured { client, origin, objectives } = of;
         Self {
@@ -137,7 +140,7 @@ impl<'a> Case<'a> {
             against,
             index,
             whole,
-            sources: OnceLock::new(),
+            sources,
             accounts: OnceLock::new(),
             baseline_accounts: OnceLock::new(),
             slow_requests: OnceLock::new(),
@@ -343,10 +346,7 @@ impl<'a> Case<'a> {
         }
         if self.origin != Origin::Client {
             let view = self.view(window);
-            if matches!(
-                self.origin,
-                Origin::Volume | Origin::Proxy | Origin::AccessLog | Origin::AppServer | Origin::DatabaseStatements
-            ) {
+            if self.origin.counts_by_interval() {
                 let within = self.client.seconds.iter().filter(|s| window.contains(s.window.from));
                 return Ok(within.map(|s| s.offered).sum::<u64>() as f64);
             }

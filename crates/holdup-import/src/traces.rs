@@ -4,6 +4,7 @@
 
 mod csv_spans;
 mod jaeger;
+pub mod series;
 mod span;
 mod zipkin;
 
@@ -30,6 +31,8 @@ pub enum TraceKind {
     Zipkin,
     /// Rows with a header.
     Csv,
+    /// Series beside the traces, as rows with a header: see [`series`].
+    Series,
 }
 
 impl TraceKind {
@@ -40,6 +43,7 @@ impl TraceKind {
             Self::Jaeger => "Jaeger JSON",
             Self::Zipkin => "Zipkin JSON",
             Self::Csv => "CSV of spans",
+            Self::Series => "CSV of series",
         }
     }
 
@@ -48,7 +52,8 @@ impl TraceKind {
         let head = head.trim_start_matches('\u{feff}').trim_start();
         if !head.starts_with(['{', '[']) {
             let names: Vec<&str> = head.lines().next()?.split(',').map(|name| name.trim().trim_matches('"')).collect();
-            return Columns::detect(&names).is_ok().then_some(Self::Csv);
+            let is_series = || series::detect(&names).map(|_| Self::Series);
+            return Columns::detect(&names).is_ok().then_some(Self::Csv).or_else(is_series);
         }
         let has = |key: &str| head.contains(&format!("\"{key}\""));
         match () {
@@ -116,7 +121,7 @@ fn take(kind: TraceKind, document: Value, body: &mut Body<'_>) -> Result<(), Str
             body.add(zipkin::span(&document)?);
             Ok(())
         }
-        TraceKind::Csv => Ok(()),
+        TraceKind::Csv | TraceKind::Series => Ok(()),
     }
 }
 

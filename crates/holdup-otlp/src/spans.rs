@@ -117,9 +117,8 @@ fn status(span: &ParsedSpan<'_>) -> &'static str {
     // The client's own mistakes (4xx) have a type of error, too.
     let is_http = code(Topic::HttpStatus).map(|code| code >= 500.0);
     let is_error = || span.attributes.text(Topic::Error).is_some_and(|text| !is_denied(&text)) || span.has_exception;
-    let has_failed = || {
-        is_http.unwrap_or_else(is_error) || code(Topic::GrpcStatus).is_some_and(|code| GRPC.contains(&code))
-    };
+    let has_failed =
+        || is_http.unwrap_or_else(is_error) || code(Topic::GrpcStatus).is_some_and(|code| GRPC.contains(&code));
     match STATUSES.get(span.status as usize).copied().unwrap_or("unset") {
         "unset" if has_failed() => "error",
         status => status,

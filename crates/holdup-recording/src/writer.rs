@@ -20,6 +20,7 @@ use self::queue::{Memory, Message};
 pub use self::queue::{RowSink, Tap};
 pub use self::room::Limits;
 use self::room::{Reserve, Room};
+use crate::allocator::give_back_memory;
 use crate::files;
 use crate::folder::Folder;
 use crate::manifest::{MANIFEST, Manifest, RunState};
@@ -208,6 +209,8 @@ impl Recorder {
         }
         let io = |source| RecordError::Io { path: folder.path().to_owned(), source };
         written.map_err(io)?;
+        // What rows took while they came is free now, and merging takes as much once more.
+        give_back_memory();
         // Segments that cannot be merged for lack of room are readable as they are.
         match merge_all(&dir, true) {
             Ok(tables) => manifest.tables = tables,

@@ -144,7 +144,7 @@ impl<'a> BaselineRecording<'a> {
     /// # Errors
     /// What differs.
     pub fn fits(&self, judged: &Case<'_>) -> Result<(), Incomparable> {
-        if !judged.client.seconds.is_empty() && judged.origin != self.healthy.origin {
+        if !judged.client.seconds.is_empty() && judged.origin.account() != self.healthy.origin.account() {
             return Err(Incomparable::Measured(judged.origin.whose(), self.healthy.origin.whose()));
         }
         let names = |case: &Case<'_>| case.operations.iter().map(|o| o.name.clone()).collect::<BTreeSet<String>>();

@@ -46,6 +46,7 @@ pub(crate) mod process_stopped;
 pub(crate) mod readahead_too_large;
 pub(crate) mod replication_wait;
 pub(crate) mod runtime_pause;
+pub(crate) mod service_fails;
 pub(crate) mod statement_mix_changed;
 pub(crate) mod statement_regression;
 pub(crate) mod table_cache_small;

@@ -296,7 +296,9 @@ fn says_failed(column: &str, status: &str) -> bool {
         "iserror" | "error" => !["", "false", "0", "no", "null", "none"].contains(&status),
         _ => match status.parse::<u64>() {
             Ok(code) => code >= 500 || GRPC.contains(&code),
-            Err(_) => ["error", "fail", "exception", "unavailable", "internal"].iter().any(|word| status.contains(word)),
+            Err(_) => {
+                ["error", "fail", "exception", "unavailable", "internal"].iter().any(|word| status.contains(word))
+            }
         },
     }
 }

@@ -117,7 +117,8 @@ fn a_named_end_goes_before_a_column_that_is_called_duration() {
         assert_eq!(lengths(None, &both), ["412"], "{name}");
     }
     // An end in whole seconds shows none.
-    let coarse = "trace_id,span_id,start,end,duration_ms\nab12,1,1793693350,1793693350,412\nab12,2,1793693350,1793693351,7\n";
+    let coarse =
+        "trace_id,span_id,start,end,duration_ms\nab12,1,1793693350,1793693350,412\nab12,2,1793693350,1793693351,7\n";
     assert_eq!(lengths(None, coarse), ["412", "7"]);
 }
 
@@ -143,6 +144,18 @@ fn columns_of_any_set_become_spans_and_their_attributes() {
     let mut lacking = Vec::new();
     let read = read(TraceKind::Csv, text.as_bytes(), "t.csv", None, &mut |_| lacking.push(()));
     assert!(read.unwrap().iter().any(|lack| lack.starts_with("kind (")));
+}
+
+#[test]
+fn series_of_pods_and_services_become_samples_with_labels() {
+    let text = "timestamp,cmdb_id,kpi_name,value\n1793693350,cart-0,Container CPU %,12.5\n1793693351,cart-0,Container CPU %,n/a\n";
+    assert_eq!(TraceKind::detect(text), Some(TraceKind::Series));
+    let mut samples = Vec::new();
+    let gaps = series::read(text.as_bytes(), "m.csv", "import:m.csv", &mut |sample| samples.push(sample)).unwrap();
+    let [one] = samples.as_slice() else { panic!("{samples:?}") };
+    assert_eq!((one.metric.as_str(), one.value, gaps), ("container_cpu", 12.5, 1));
+    assert_eq!((one.labels.get("cmdb_id"), one.observed_at), (Some("cart-0"), 1_793_693_350_000_000_000));
+    assert!(series::read("a,b\n".as_bytes(), "m.csv", "x", &mut |_| {}).is_err());
 }
 
 #[test]

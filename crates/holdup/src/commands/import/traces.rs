@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use holdup_access::{Family, Pairs, Timeline, pattern};
-use holdup_import::traces::{Columns, TraceKind, read};
+use holdup_import::traces::{Columns, TraceKind, read, series};
 use holdup_otlp::{Bounds, Encoding, Intake, Signal};
 use holdup_recording::rows::{Sample, Span};
 use holdup_recording::words::ms;
@@ -58,6 +58,8 @@ struct TraceImport<'a> {
     /// What the files lack, in words.
     lacks: Vec<String>,
     from: i64,
+    /// The last moment of a series.
+    to: i64,
 }
 
 /// The counters of one service.
@@ -85,15 +87,19 @@ impl<'a> TraceImport<'a> {
             why: "",
             lacks: Vec::new(),
             from: i64::MAX,
+            to: i64::MIN,
         }
     }
 
     fn read(&mut self, file: InputFile, columns: Option<&Columns>) -> Result<(), Failure> {
-        let InputFile { shown, head, rest, .. } = file;
+        let InputFile { name, shown, head, rest, .. } = file;
         let kind = kind(&head, columns).ok_or_else(|| {
             Failure::Unusable(format!("{shown}: no traces as in the other files; import it separately"))
         })?;
         self.kinds.push(kind.words());
+        if kind == TraceKind::Series {
+            return self.read_series(&name, &shown, head.chain(rest));
+        }
         let mut taken = Ok(());
         let lacking = read(kind, head.chain(rest), &shown, columns, &mut |body| {
             if taken.is_ok() {
@@ -107,6 +113,26 @@ impl<'a> TraceImport<'a> {
             }
         }
         taken
+    }
+
+    /// Reads series that lie beside the traces.
+    fn read_series(&mut self, name: &str, shown: &str, input: impl Read) -> Result<(), Failure> {
+        let (mut put, mut samples) = (Ok(()), Vec::new());
+        let source = format!("import:{name}");
+        let gaps = series::read(input, shown, &source, &mut |sample| {
+            self.from = self.from.min(sample.observed_at);
+            self.to = self.to.max(sample.observed_at);
+            samples.push(sample);
+            if samples.len() >= SAMPLES && put.is_ok() {
+                put = self.writer.put(self.from, Batch { samples: std::mem::take(&mut samples), ..Batch::default() });
+            }
+        });
+        let gaps = gaps.map_err(Failure::unusable)?;
+        if gaps > 0 {
+            self.lacks.push(format!("{shown}: {gaps} rows without a number or a time"));
+        }
+        put?;
+        self.writer.put(self.from, Batch { samples, ..Batch::default() })
     }
 
     fn take(&mut self, shown: &str, body: &[u8]) -> Result<(), Failure> {
@@ -174,7 +200,8 @@ impl<'a> TraceImport<'a> {
             put(&mut samples);
         }
         let ends = self.by_service.values().filter_map(|service| service.timeline.span());
-        let to = ends.map(|(_, to)| to).max();
+        let of_series = Some(self.to.saturating_add(1)).filter(|_| self.to > i64::MIN);
+        let to = ends.map(|(_, to)| to).chain(of_series).max();
         let lacks = (self.rejected > 0).then(|| format!("{} spans left out: {}", self.rejected, self.why));
         let lacks: Vec<String> = lacks.into_iter().chain(std::mem::take(&mut self.lacks)).collect();
         let coverage = coverage(&self.source, &lacks, self.spans + self.rejected, self.rejected);
