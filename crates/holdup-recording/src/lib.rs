@@ -11,6 +11,7 @@
 //! - [`condensed`]: samples and statements without repetition, for judging.
 //! - [`excerpt`]: the course and one stretch of a recording that does not fit in memory.
 //! - [`metrics`]: every metric that samples may have.
+//! - [`events`]: kinds of events that judges read.
 //! - [`plan`]: the tree in the table `plans`.
 //! - [`files`], [`secret`]: opening and creating files, and finding secrets in texts.
 //! - [`words`], [`quota`]: numbers with units as text, and the CPU quota of a cgroup.
@@ -28,6 +29,7 @@ mod cell;
 pub mod clock;
 pub mod condensed;
 pub mod duration;
+pub mod events;
 pub mod files;
 pub mod fleet;
 pub mod folder;

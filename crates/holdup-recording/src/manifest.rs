@@ -21,7 +21,7 @@ pub const MANIFEST: &str = "manifest.json";
 pub const FORMAT_MAJOR: u32 = 1;
 
 /// Rises with every added table, column or key.
-pub const FORMAT_MINOR: u32 = 8;
+pub const FORMAT_MINOR: u32 = 9;
 
 /// Version of the recording format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -244,6 +244,9 @@ pub struct Manifest {
     /// The load, if there was one.
     #[serde(default)]
     pub load: Option<LoadFacts>,
+    /// What a user said: that something is slow, and when. Since 1.9.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Reported>,
     /// Objectives of what was watched, where no load has its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<Threshold>,
@@ -261,6 +264,21 @@ pub struct Manifest {
     pub tables: BTreeMap<String, u64>,
 }
 
+/// A user's word that something is slow or fails. Whoever hands over evidence says so, with or
+/// without a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reported {
+    /// Since when, nanoseconds since the Unix epoch; none if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<i64>,
+    /// Until when; none if unknown, or if it lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<i64>,
+    /// The user's words, if there are some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
+}
+
 impl Manifest {
     /// The manifest of a recording that starts at `started_at`.
     pub fn starting(name: &str, started_at: i64, host: Host) -> Self {
@@ -274,6 +292,7 @@ impl Manifest {
             ended_at: None,
             host,
             load: None,
+            reported: None,
             thresholds: Vec::new(),
             phases: Vec::new(),
             scenario: None,

@@ -99,8 +99,9 @@ fn unbroken(manifest: &Manifest) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use holdup_recording::Coverage;
     use holdup_recording::manifest::Host;
+    use holdup_recording::rows::Sample;
+    use holdup_recording::{Batch, Coverage};
 
     use super::*;
 
@@ -113,5 +114,23 @@ mod tests {
             (CoverageState::Failed, Some("it panicked".to_owned()));
         let Err(Failure::Unusable(said)) = unbroken(&manifest) else { panic!("exit code 2") };
         assert!(said.starts_with("otlp: it panicked; "), "{said}");
+    }
+
+    #[test]
+    fn rows_that_an_import_lost_are_in_the_exit_code() {
+        let place = tempfile::tempdir().unwrap();
+        let (dir, away) = (place.path().join("r"), place.path().join("away"));
+        let manifest = Manifest::starting("x", 0, Host::default());
+        let recorder = Recorder::create(&dir, &manifest).unwrap();
+        std::fs::rename(dir.join("segments"), &away).unwrap();
+        let rows = vec![Sample { source: "host".into(), ..Sample::default() }; 100_000];
+        (0..5).for_each(|_| recorder.sink().push(Batch { samples: rows.clone(), ..Batch::default() }));
+        std::fs::rename(&away, dir.join("segments")).unwrap();
+        let Err(Failure::Unusable(said)) = end_at(recorder, manifest, RunState::Complete, Some(1), &dir) else {
+            panic!("exit code 2")
+        };
+        assert!(said.contains("incomplete") && said.contains("rows were lost"), "{said}");
+        let read = Recording::open(&dir).unwrap();
+        assert_eq!((read.manifest.state, read.manifest.ended_at), (RunState::Interrupted, Some(1)));
     }
 }

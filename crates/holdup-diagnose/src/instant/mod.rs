@@ -5,10 +5,15 @@
 mod accept_queue;
 mod documents;
 pub(crate) mod facts;
+pub(crate) mod happened;
 mod machine;
+pub(crate) mod plans;
 pub(crate) mod pods;
 #[cfg(test)]
 mod pods_tests;
+pub(crate) mod statements;
+#[cfg(test)]
+mod statements_tests;
 
 use holdup_signals::evidence::Evidence;
 use holdup_signals::host::threads::Place;
@@ -29,25 +34,74 @@ pub(crate) const OF_WINDOW: f64 = 0.5;
 
 /// The signs of one cause.
 #[derive(Default)]
-pub(crate) struct Signs(Vec<(Strength, Evidence)>);
+pub(crate) struct Signs {
+    all: Vec<(Strength, Evidence)>,
+    share: Option<Share>,
+}
+
+/// How much of the harm a cause accounts for, by what waits or by a server's own timing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Share {
+    /// 0-1.
+    pub ratio: f64,
+    /// Its whole, in words: `of 48 active sessions`, `of the database's load`.
+    pub of: String,
+}
+
+/// The signs of one cause, weighed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Weighed {
+    /// The chance (0-1) that not all of them mislead. Signs of one cause from several sources add up.
+    pub chance: f64,
+    /// What shows them, the strongest first.
+    pub evidence: Vec<Evidence>,
+    /// The share of the harm, if the facts tell it.
+    pub share: Option<Share>,
+}
+
+/// One sign: what shows it, and which share of the harm it tells.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sign {
+    pub evidence: Evidence,
+    pub share: Option<Share>,
+}
+
+impl From<Evidence> for Sign {
+    fn from(evidence: Evidence) -> Self {
+        Self { evidence, share: None }
+    }
+}
 
 impl Signs {
-    pub(crate) fn add(&mut self, strength: Strength, evidence: Evidence) {
-        self.0.push((strength, evidence));
+    /// Of several shares the largest counts, because they may cover the same waiters.
+    pub(crate) fn add(&mut self, strength: Strength, sign: impl Into<Sign>) {
+        let Sign { evidence, share } = sign.into();
+        self.all.push((strength, evidence));
+        let share = share.filter(|share| share.ratio.is_finite());
+        let is_known = |share: &Share| self.share.as_ref().is_some_and(|known| known.ratio >= share.ratio);
+        if let Some(share) = share.filter(|share| !is_known(share)) {
+            self.share = Some(Share { ratio: share.ratio.clamp(0.0, 1.0), ..share });
+        }
     }
 
-    pub(crate) fn extend(&mut self, strength: Strength, evidence: Option<Evidence>) {
-        self.0.extend(evidence.map(|evidence| (strength, evidence)));
+    pub(crate) fn extend(&mut self, strength: Strength, sign: Option<impl Into<Sign>>) {
+        if let Some(sign) = sign {
+            self.add(strength, sign);
+        }
     }
 
-    /// The chance (0-1) that not all of them mislead, and what shows them, the strongest first; none
-    /// without a sign. Signs of one cause from several sources add up.
-    pub(crate) fn weigh(mut self) -> Option<(f64, Vec<Evidence>)> {
-        let missed: f64 = self.0.iter().map(|(strength, _)| 1.0 - strength.chance()).product();
-        self.0.sort_by(|a, b| b.0.chance().total_cmp(&a.0.chance()));
-        let mut evidence: Vec<Evidence> = self.0.into_iter().map(|(_, evidence)| evidence).collect();
+    /// A sign that shows how much of the harm the cause accounts for.
+    pub(crate) fn accounting(&mut self, strength: Strength, evidence: Evidence, share: Share) {
+        self.add(strength, Sign { evidence, share: Some(share) });
+    }
+
+    /// All of them together; none without a sign.
+    pub(crate) fn weigh(mut self) -> Option<Weighed> {
+        let missed: f64 = self.all.iter().map(|(strength, _)| 1.0 - strength.chance()).product();
+        self.all.sort_by(|a, b| b.0.chance().total_cmp(&a.0.chance()));
+        let mut evidence: Vec<Evidence> = self.all.into_iter().map(|(_, evidence)| evidence).collect();
         evidence.dedup_by(|a, b| a.text == b.text);
-        (!evidence.is_empty()).then_some((1.0 - missed, evidence))
+        (!evidence.is_empty()).then_some(Weighed { chance: 1.0 - missed, evidence, share: self.share })
     }
 }
 
@@ -64,5 +118,7 @@ pub(crate) fn is_read_wait(state: &str) -> bool {
 /// Whether PostgreSQL's wait event is one for its log: `WALWrite`'s holder writes and syncs it, the
 /// others wait until it is on the disk (PostgreSQL documentation, "Wait Events").
 pub(crate) fn is_log_wait(state: &str) -> bool {
-    state.ends_with("WALWrite") || state.ends_with("WALSync")
+    // Since PostgreSQL 17 they are called WalWrite and WalSync.
+    let state = state.to_ascii_lowercase();
+    state.ends_with("walwrite") || state.ends_with("walsync")
 }
