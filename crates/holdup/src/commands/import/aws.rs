@@ -151,7 +151,7 @@ fn record(
 ) -> Result<(), Failure> {
     // Settings alone have no time, so they count as current.
     let (from, to) = summary.span.unwrap_or_else(|| (clock::now_ns(), clock::now_ns()));
-    let mut writer = Writer::new(title, dir, "samples");
+    let mut writer = Writer::new(title, dir);
     let settings = figures.settings.into_iter().map(|setting| {
         let holdup_import::aws::Setting { source, name, value } = setting;
         Setting { observed_at: from, source, name, value }

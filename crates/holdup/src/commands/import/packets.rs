@@ -80,7 +80,7 @@ impl<'d> CaptureImport<'d> {
             sampled_at: i64::MIN,
             first_at: None,
             segments: Segments::default(),
-            writer: Writer::new(name, dir, "exchanges"),
+            writer: Writer::new(name, dir),
         }
     }
 
