@@ -95,6 +95,8 @@ pub const QUEUE_FULL: &str = "queue full";
 pub const UPSTREAM_TIMEOUT: &str = "upstream time-out";
 /// `error` of [`ERROR`]: a statement sorted or hashed on disk.
 pub const SPILLED: &str = "spilled";
+/// `error` of [`ERROR`]: an operation read a whole collection or table.
+pub const SCANNED: &str = "scanned";
 /// `error` of [`ERROR`]: vacuum could not remove dead rows that an old snapshot may see.
 pub const ROWS_KEPT: &str = "dead rows kept";
 /// `error` of [`ERROR`]: transaction ids ran short.
@@ -134,6 +136,7 @@ mod tests {
             QUEUE_FULL,
             UPSTREAM_TIMEOUT,
             SPILLED,
+            SCANNED,
             ROWS_KEPT,
             WRAPAROUND,
         ];

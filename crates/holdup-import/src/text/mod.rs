@@ -136,7 +136,8 @@ fn outline<'c>(lines: &[Line], commands: &'c [Command]) -> Vec<Place<'c>> {
         let above = above.and_then(|command| command.select.as_ref());
         let found = if line.is_blank() { None } else { Kind::of(rest, above) };
         let mut end = at + 1;
-        if let Some((kind, _)) = found {
+        // A message may stand within another output, which reads it.
+        if let Some((kind, _)) = found.filter(|(kind, _)| !kind.is_message()) {
             end = match next {
                 // Lines within a document may look like other outputs.
                 _ if kind.is_document() => at + json::read(rest).map_or(1, |document| document.used),

@@ -44,18 +44,71 @@ impl Line {
 pub(super) fn lines(bytes: &[u8], is_heading: fn(&str) -> bool) -> Vec<Line> {
     let mut all = Vec::new();
     let mut number = 1;
+    let frame = Frame::find(bytes);
     let mut rest = bytes;
     while !rest.is_empty() {
         let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len());
         let (line, after) = rest.split_at(end);
         let most = if line.starts_with(b"{") || line.starts_with(b"[") { DOCUMENT_BYTES } else { LINE_BYTES };
         for part in clean(line.get(..most).unwrap_or(line)).split('\n') {
-            all.push(understood(number, part, is_heading));
+            all.push(understood(number, frame.within(part), is_heading));
         }
         number += 1;
         rest = after.strip_prefix(b"\r\n").or_else(|| after.get(1..)).unwrap_or_default();
     }
     all
+}
+
+/// What stands around every line, because the paste was quoted, or because several containers write to
+/// one log.
+enum Frame {
+    None,
+    /// `>` of a mail or a comment.
+    Quoted,
+    /// The container's name and a bar, as `docker compose logs` prints them.
+    Container(String),
+}
+
+impl Frame {
+    /// The frame of most of the first lines.
+    fn find(bytes: &[u8]) -> Self {
+        const LOOKED_AT: usize = 64 << 10;
+        const LEAST: usize = 3;
+        let text = String::from_utf8_lossy(bytes.get(..LOOKED_AT).unwrap_or(bytes));
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let is_most = |count: usize| count >= LEAST && 2 * count >= lines.len();
+        if is_most(lines.iter().filter(|line| line.starts_with('>')).count()) {
+            return Self::Quoted;
+        }
+        let named = |line: &&str| container(line).map(|(name, _)| name.to_owned());
+        match lines.iter().find_map(named) {
+            Some(name) if is_most(lines.iter().filter(|line| named(line).as_ref() == Some(&name)).count()) => {
+                Self::Container(name)
+            }
+            _ => Self::None,
+        }
+    }
+
+    /// The line without it, and without the signs that mark code in a sentence.
+    fn within<'t>(&self, line: &'t str) -> &'t str {
+        let line = match self {
+            Self::None => line,
+            Self::Quoted => line.strip_prefix('>').map_or(line, |rest| rest.strip_prefix(' ').unwrap_or(rest)),
+            Self::Container(name) => container(line).filter(|(of, _)| of == name).map_or(line, |(_, rest)| rest),
+        };
+        let code = line.trim().strip_prefix('`').and_then(|line| line.strip_suffix('`'));
+        code.filter(|code| !code.contains('`')).unwrap_or(line)
+    }
+}
+
+/// The name of a container, which ends in a number, and the line behind its bar.
+fn container(line: &str) -> Option<(&str, &str)> {
+    let (name, rest) = line.split_once(" |")?;
+    let name = name.trim_end();
+    let is_number = |number: &str| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    let is_name =
+        !name.contains(char::is_whitespace) && name.rsplit_once(['_', '-']).is_some_and(|(_, of)| is_number(of));
+    is_name.then(|| (name, rest.strip_prefix(' ').unwrap_or(rest)))
 }
 
 /// The line without escape sequences; where one moves the cursor, a new line begins.
@@ -187,6 +240,19 @@ mod tests {
         ] {
             assert_eq!(command(text, is_heading).map(|(_, command)| command), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn what_stands_around_every_line_is_left_out() {
+        assert_eq!(
+            texts(b"> Tcp:\n>     7 segments sent out\n>\n> Udp:\n"),
+            ["Tcp:", "    7 segments sent out", "", "Udp:"]
+        );
+        let logs = b"db_1    | ready\ndb_1    |\napp_1 | up\ndb_1    | stopped\n";
+        assert_eq!(texts(logs), ["ready", "", "app_1 | up", "stopped"]);
+        let table = " state_1 | count\n active | 3\n idle | 4\n";
+        assert_eq!(texts(table.as_bytes()), table.lines().collect::<Vec<_>>());
+        assert_eq!(texts(b"so `uptime` says\n`load average: 3`"), ["so `uptime` says", "load average: 3"]);
     }
 
     #[test]

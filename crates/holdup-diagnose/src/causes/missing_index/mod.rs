@@ -23,6 +23,7 @@ pub const DEFINITION: Definition = Definition {
     ],
     traces: &[trace::PATTERN],
     signs: Some(signs::find),
+    errors: &[(holdup_recording::events::SCANNED, crate::strength::STRONG)],
     ..Definition::new(Cause::MissingIndex, DOC, Judge::Alone(judge), &next_command::ROWS_READ)
 };
 

@@ -147,6 +147,8 @@ const MEANINGS: &[Meaning] = &[
             &["timeout specified has expired", "reading from remote server"],
             &["upstream request timeout"],
             &["at=error code=h12"],
+            &[" sh-- "],
+            &["504 gateway time-out"],
         ],
     ),
     error(
@@ -183,6 +185,11 @@ const MEANINGS: &[Meaning] = &[
             &["cannot allocate memory"],
             &["data too large, data for"],
         ],
+    ),
+    error(
+        events::SCANNED,
+        "an operation read a whole collection or table",
+        &[&["plansummary: collscan"], &["\"plansummary\":\"collscan\""], &["\"stage\" : \"collscan\""]],
     ),
     restart(
         events::CRASH,
@@ -254,4 +261,44 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
 fn counted(line: &str, name: &str) -> Option<f64> {
     let (_, rest) = line.split_once(name)?;
     number(rest.split(|c: char| !c.is_ascii_digit()).next()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Option<&'static str> {
+        meaning(line).map(|meaning| meaning.event.1.1)
+    }
+
+    #[test]
+    fn a_programs_own_words_count_wherever_they_stand() {
+        for (line, meant) in [
+            ("FATAL:  sorry, too many clients already", events::TOO_MANY_CONNECTIONS),
+            ("I saw `[alert] 7#0: 512 worker_connections are not enough` twice", events::TOO_MANY_CONNECTIONS),
+            (
+                "WARNING: [pool web] server reached pm.max_children setting (9), consider raising it",
+                events::WORKERS_BUSY,
+            ),
+            (
+                "QueuePool limit of size 5 overflow 10 reached, connection timed out, timeout 30.00",
+                events::POOL_TIMEOUT,
+            ),
+            ("ERROR 1205 (HY000): Lock wait timeout exceeded; try restarting transaction", events::LOCK_TIMEOUT),
+            ("LOG:  checkpoints are occurring too frequently (11 seconds apart)", events::CHECKPOINTS),
+            ("InnoDB: Starting crash recovery from checkpoint LSN=7", events::CRASH),
+            ("   Sort Method: external merge  Disk: 812kB", events::SPILLED),
+        ] {
+            assert_eq!(of(line), Some(meant), "{line}");
+        }
+        for calm in [
+            "max_connections = 200",
+            "LOG:  checkpoint complete: wrote 12 buffers",
+            "   Sort Method: quicksort  Memory: 25kB",
+            "we use a connection pool of 20 with a time-out",
+            "SHOW ENGINE INNODB STATUS",
+        ] {
+            assert_eq!(of(calm), None, "{calm}");
+        }
+    }
 }

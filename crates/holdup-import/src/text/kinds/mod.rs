@@ -132,6 +132,11 @@ impl Kind {
         })
     }
 
+    /// Whether it is a single line that may stand anywhere.
+    pub(super) fn is_message(&self) -> bool {
+        self.name == messages::KIND.name
+    }
+
     /// Reads it from the first line on, as it was recognised; returns the number of lines read.
     pub(super) fn read(
         &self,
