@@ -2,16 +2,13 @@
 
 import type { Finding, Verdict } from "./model.ts";
 
-/** From this confidence (0-1) on a culprit is named; below it the answer is open, and the culprit only the likeliest. */
-const NAMED = 0.5;
+/** From this confidence (0-1) on a cause is likely. */
+export const NAMED = 0.5;
 const VERY_LIKELY = 0.7;
 const CERTAIN = 0.9;
 
-/** Whether a culprit is named: one was found, and it is more likely than not. */
-export function isNamed(verdict: Verdict): boolean {
-  const culprit = verdict.findings.find((f) => f.cause === verdict.culprit);
-  return verdict.verdict === "found" && (culprit === undefined || culprit.confidence >= NAMED);
-}
+/** Whether a culprit is named. */
+export const isNamed = (verdict: Verdict): boolean => verdict.verdict === "found";
 
 /** The culprit, or the first root cause of an undecided verdict; none if the service is healthy. */
 export function likeliest(verdict: Verdict): Finding | undefined {
@@ -23,8 +20,7 @@ export function likeliest(verdict: Verdict): Finding | undefined {
 export function answer(verdict: Verdict): { word: string; mood: "bad" | "good" | "unsure" } {
   if (isNamed(verdict)) return { word: "FOUND", mood: "bad" };
   if (verdict.verdict === "healthy") return { word: "HEALTHY", mood: "good" };
-  const isKnown = verdict.verdict === "found" || verdict.verdict === "undecided";
-  return { word: isKnown ? "UNDECIDED" : String(verdict.verdict), mood: "unsure" };
+  return { word: String(verdict.verdict).toUpperCase(), mood: "unsure" };
 }
 
 /** `very likely (0.82)`; below a half only the number. */

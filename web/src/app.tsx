@@ -4,7 +4,7 @@
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { TimeAxis } from "./axis.ts";
-import { answer, confidence, isNamed, likeliest, score } from "./answer.ts";
+import { NAMED, answer, confidence, isNamed, likeliest, score } from "./answer.ts";
 import { duration, instant, words } from "./format.ts";
 import { chartElement, fromHash, toHash } from "./link.ts";
 import type { Report, Run, Slice } from "./model.ts";
@@ -109,7 +109,7 @@ function Headline({ run }: { run: Run }) {
         {first && isNamed(v) && <span class="soft">{confidence(first.confidence)}</span>}
       </span>
       {first && !isNamed(v) && (
-        <span class="likeliest">likeliest: <b>{first.title || words(first.cause)}</b> <code>{first.cause}</code>{v.culprit && <span class="soft"> ({score(first.confidence)})</span>}</span>
+        <span class="likeliest">likeliest: <b>{first.title || words(first.cause)}</b> <code>{first.cause}</code>{first.confidence < NAMED && <span class="soft"> ({score(first.confidence)})</span>}</span>
       )}
       <span class="headline">{v.headline || (v.culprit ? words(v.culprit) : word)}</span>
       <span class="soft small verdict-foot">{instant(run.started_at)} · {duration(run.duration_s)}</span>

@@ -68,6 +68,8 @@ export interface Finding {
   explains_ms: number | null;
   /** 0-1 */
   explains_ratio: number | null;
+  /** how much of the harm it accounts for where no source measured response time */
+  share?: { ratio: number; of: string } | null;
   evidence: Evidence[];
   fixes: Fix[];
   prove: string;

@@ -39,18 +39,19 @@ test("the verdict reads whole: confidence, what it explains, evidence linked to 
   for (const href of links) assert.ok(root.querySelector(`[id="chart:${href?.split("/")[1]}"]`), `${href} leads nowhere`);
 });
 
-test("a culprit below one half is undecided, and only the likeliest; of two that tie none has a number", () => {
+test("an undecided verdict has only a likeliest cause; of two that tie none has a number", () => {
   const report = readReport(sample);
   const { verdict } = report.runs[0]!;
   const word = (root: HTMLElement) => root.querySelector(".verdict .word")?.textContent;
   assert.equal(word(show(report)), "FOUND");
   assert.equal(show(report).querySelectorAll(".likeliest").length, 0);
+  Object.assign(verdict, { verdict: "undecided", culprit: null });
   verdict.findings[0]!.confidence = 0.49;
   const unsure = show(report);
   assert.equal(word(unsure), "UNDECIDED");
   assert.match(unsure.querySelector(".verdict .likeliest")?.textContent ?? "", /^likeliest: .+ connection_pool_exhausted \(0\.49\)$/);
   assert.ok([...unsure.querySelectorAll("h2")].some((h) => h.textContent === "Likeliest causes"));
-  Object.assign(verdict, { verdict: "undecided", culprit: null });
+  verdict.findings[0]!.confidence = 0.6;
   const tied = show(report);
   assert.equal(word(tied), "UNDECIDED");
   assert.match(tied.querySelector(".verdict .likeliest")?.textContent ?? "", /connection_pool_exhausted$/);

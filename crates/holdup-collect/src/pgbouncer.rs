@@ -6,7 +6,7 @@
 //! The console accepts no comments, so holdup's commands carry no marker: `SHOW CLIENTS` names them
 //! by `application_name`. Columns are found by name, because versions differ.
 
-use holdup_recording::metrics::{Metric, pgbouncer as metric};
+use holdup_recording::metrics::pgbouncer as metric;
 use holdup_recording::{Batch, Coverage, Labels};
 
 use crate::database::Link;
@@ -48,32 +48,6 @@ const SETTINGS: &[&str] = &[
     "server_idle_timeout",
     "server_lifetime",
 ];
-
-/// Columns of `SHOW POOLS`.
-const POOLS: &[(&str, Metric, f64)] = &[
-    ("cl_active", metric::ACTIVE_CLIENTS, 1.0),
-    ("cl_waiting", metric::WAITING_CLIENTS, 1.0),
-    ("sv_active", metric::ACTIVE_SERVERS, 1.0),
-    ("sv_idle", metric::IDLE_SERVERS, 1.0),
-    ("sv_used", metric::USED_SERVERS, 1.0),
-    ("sv_login", metric::LOGIN_SERVERS, 1.0),
-];
-
-/// Columns of `SHOW STATS`, with the factor from their unit.
-const STATS: &[(&str, Metric, f64)] = &[
-    ("total_xact_count", metric::TRANSACTIONS, 1.0),
-    ("total_query_count", metric::QUERIES, 1.0),
-    ("total_server_assignment_count", metric::SERVER_ASSIGNMENTS, 1.0),
-    ("total_received", metric::RECEIVED_BYTES, 1.0),
-    ("total_sent", metric::SENT_BYTES, 1.0),
-    ("total_wait_time", metric::WAIT_TIME, 1e-6),
-    ("total_xact_time", metric::TRANSACTION_TIME, 1e-6),
-    ("total_query_time", metric::QUERY_TIME, 1e-6),
-];
-
-/// Columns of `SHOW DATABASES`.
-const DATABASES: &[(&str, Metric, f64)] =
-    &[("pool_size", metric::POOL_SIZE, 1.0), ("current_connections", metric::DATABASE_CONNECTIONS, 1.0)];
 
 /// A PgBouncer as a source.
 struct PgBouncer {
@@ -187,7 +161,7 @@ fn foreign<'r>(rows: impl IntoIterator<Item = NamedRow<'r>>, database: &str) -> 
 fn put_pools(rows: &Rows, out: &mut Out) {
     for row in foreign(rows.named_by("cl_waiting"), "database") {
         let labels = Labels::new(["database", "user"].map(|name| (name, row.name(name))));
-        row.put(out, &labels, POOLS);
+        row.put(out, &labels, metric::POOLS);
         let longest = row.number("maxwait").map(|seconds| seconds + row.number("maxwait_us").unwrap_or(0.0) / 1e6);
         out.put_known(&labels, [(metric::LONGEST_WAIT, longest)]);
     }
@@ -195,13 +169,13 @@ fn put_pools(rows: &Rows, out: &mut Out) {
 
 fn put_stats(rows: &Rows, out: &mut Out) {
     for row in foreign(rows.named(), "database") {
-        row.put(out, &Labels::new([("database", row.name("database"))]), STATS);
+        row.put(out, &Labels::new([("database", row.name("database"))]), metric::STATS);
     }
 }
 
 fn put_databases(rows: &Rows, out: &mut Out) {
     for row in foreign(rows.named(), "name") {
-        row.put(out, &Labels::new([("database", row.name("name"))]), DATABASES);
+        row.put(out, &Labels::new([("database", row.name("name"))]), metric::DATABASES);
     }
 }
 
@@ -213,6 +187,7 @@ fn settings_from(rows: &Rows) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdup_recording::metrics::Metric;
     use crate::table::Row;
 
     fn rows(columns: &str, values: &[&str]) -> Rows {

@@ -1,28 +1,20 @@
-//! Statement plans in one vocabulary for all servers: from a server's output to the tree and the
-//! row. [`allowed`] decides which statements may be explained, [`pace`] how often, [`requests`] asks. Values of
-//! statements pass through memory and never appear in the output.
+//! Plans of statements: [`allowed`] decides which statements may be explained, [`pace`] how often,
+//! [`requests`] asks; `holdup-plan` turns the answer into the tree and the row. Values of statements
+//! pass through memory and never appear in the output.
 
 pub(crate) mod allowed;
-mod json;
-#[cfg(feature = "mysql")]
-pub(crate) mod mysql;
 pub(crate) mod names;
 pub(crate) mod pace;
 mod pieces;
-pub(crate) mod postgresql;
 pub(crate) mod requests;
+
+#[cfg(feature = "mysql")]
+pub(crate) use holdup_plan::mysql;
 #[cfg(feature = "postgresql")]
-pub(crate) mod text;
-
-use holdup_recording::plan::Node;
+pub(crate) use holdup_plan::text;
+pub(crate) use holdup_plan::{postgresql, row};
 use holdup_recording::rows::Plan;
-use holdup_sql::{Dialect, digest_of_text, digest_text};
-
-/// Bytes kept of a condition.
-const CONDITION_BYTES: usize = 500;
-
-/// Bytes kept of a tree: a larger one is reduced to its figures and shape.
-const TREE_BYTES: usize = 64 << 10;
+use holdup_sql::{Dialect, digest_text};
 
 /// Whether to ask a server for plans, as the address parameter `plans` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,35 +38,6 @@ impl PlanMode {
             "analyze" => Ok(Self::Analyze),
             _ => Err(format!("plans={value} is invalid; use off, explain or analyze")),
         }
-    }
-}
-
-/// A part of a statement with each value replaced by `?`.
-fn without_values(text: &str, dialect: Dialect) -> String {
-    let mut text = digest_text(text, dialect);
-    if text.len() > CONDITION_BYTES {
-        let end = (0..=CONDITION_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        text.truncate(end);
-        text.push('…');
-    }
-    text
-}
-
-/// The row of a plan, with kind, figures, shape, tree, and the digest of the statement's text.
-pub(crate) fn row(kind: &str, tree: &Node, digest_text: String) -> Plan {
-    let json = tree.to_json();
-    // A tree that is too large is reduced to its root.
-    let json = if json.len() > TREE_BYTES { Node { children: Vec::new(), ..tree.clone() }.to_json() } else { json };
-    Plan {
-        kind: kind.to_owned(),
-        digest: digest_of_text(&digest_text),
-        digest_text,
-        shape: digest_of_text(&tree.structure()),
-        plan: json,
-        cost: tree.cost,
-        rows_estimated: tree.rows_estimated,
-        rows_actual: tree.rows_actual,
-        ..Plan::default()
     }
 }
 

@@ -44,6 +44,7 @@ use crate::{Collector, ProbeError, ReadError};
 pub use self::catalog::Catalog;
 #[doc(hidden)]
 pub use self::log::fuzz;
+pub use self::log::{Entry, Messages};
 #[doc(hidden)]
 pub use crate::plans::fuzz as fuzz_plans;
 

@@ -3,6 +3,7 @@
 
 mod against;
 mod measured;
+mod reported;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -119,7 +120,9 @@ impl<'a> Case<'a> {
         let operations = operations::summarize(recording, &requests, window, warm_up.measured_from());
         let validity = Validity::judge(manifest, &index, &requests, whole);
         let healthy = against.as_ref().map(|a| (&a.baseline, a.healthy.origin));
-        let basis = Basis { recording, requests: &requests, operations: &operations, window, healthy, of_whole };
+        let reported = reported::stretch(manifest, whole).map(|slow| (slow, reported::rest(slow, whole)));
+        let basis =
+            Basis { recording, requests: &requests, operations: &operations, window, reported, healthy, of_whole };
         let (of, found) = basis.choose(latency::measured(&requests, &index, whole), warm_up.measured_from());
         let (found, limited_ratio, left_out) = basis.leave_out_spoiled(&of, found, &validity, whole);
         let Measured { client, origin, objectives } = of;

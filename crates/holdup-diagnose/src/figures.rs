@@ -1,5 +1,4 @@
-//! What holdup can say if no source measured response time but Amazon's figures of a database were
-//! imported: how its disk responded, in sentences. They name no cause.
+//! What Amazon's figures of a database say where they name no cause: how its disk responded.
 
 use crate::case::Case;
 use holdup_recording::metrics;
@@ -13,21 +12,15 @@ const SHOWN: [(&str, &str, f64, &str); 4] = [
     ("CPU was", metrics::aws::CPU_UTILIZATION_RATIO.name, 100.0, " %"),
 ];
 
-/// The headline without Amazon's figures: what is missing, and what to add.
-const UNMEASURED: &str = "No source measures response time, so causes cannot be weighed in milliseconds. Watch the app's metrics \
-     too (--watch prometheus:http://APP/metrics) or its database (--watch mysql://… or postgresql://…).";
-
-/// The headline of a recording without response times.
-pub(crate) fn headline(case: &Case<'_>) -> String {
+/// How the disk responded by Amazon's figures, in a sentence; none without such figures.
+pub(crate) fn headline(case: &Case<'_>) -> Option<String> {
     let view = case.view(case.whole());
     let amazons = view.index.condensed.series.by_metric.iter().filter(|(metric, _)| metric.starts_with("aws_"));
     let heard = amazons.flat_map(|(_, series)| series).filter(|(_, series)| !within(series, view.window).is_empty());
     let mut instances: Vec<&str> = heard.filter_map(|((_, labels), _)| labels.get("db_instance")).collect();
     instances.sort_unstable();
     instances.dedup();
-    let Some(first) = instances.first() else {
-        return UNMEASURED.to_owned();
-    };
+    let first = instances.first()?;
     let of =
         if instances.len() > 1 { format!("{first}, the first of {}", instances.len()) } else { (*first).to_owned() };
     let facts: Vec<String> = SHOWN
@@ -44,9 +37,7 @@ pub(crate) fn headline(case: &Case<'_>) -> String {
             Some(format!("{what} {}{unit} in the median and {}{unit} at most", brief(*median), brief(*most)))
         })
         .collect();
-    let facts =
-        if facts.is_empty() { String::new() } else { format!(" Amazon's figures of {of}: {}.", facts.join(", ")) };
-    format!("No source measures response time, so the share of the database's waits in it is unknown.{facts}")
+    (!facts.is_empty()).then(|| format!("Amazon's figures of {of}: {}.", facts.join(", ")))
 }
 
 /// As many digits as matter.
@@ -70,8 +61,7 @@ mod tests {
         manifest.ended_at = Some(10_000_000_000);
         let (dir, tables) = (Default::default(), Tables::default());
         let mut recording = Recording { dir, manifest, tables, latencies: Vec::new(), search: None, excerpt: None };
-        let unmeasured = headline(&Case::new(&recording, None));
-        assert!(unmeasured.contains("weighed in milliseconds.") && unmeasured.contains("--watch prometheus:"));
+        assert_eq!(headline(&Case::new(&recording, None)), None);
         for (at, value, stat) in [(1, 0.015, None), (2, 0.1, None), (3, 0.02, None), (4, 9.0, Some("Maximum"))] {
             let labels = Labels::new([("db_instance", "orders-db")]);
             recording.tables.samples.rows.push(Sample {
@@ -82,7 +72,7 @@ mod tests {
                 ..Sample::default()
             });
         }
-        let text = headline(&Case::new(&recording, None));
+        let text = headline(&Case::new(&recording, None)).expect("figures");
         assert!(
             text.contains("Amazon's figures of orders-db: writes took 20 ms in the median and 100 ms at most."),
             "{text}"

@@ -7,6 +7,15 @@ use crate::causes::Role;
 use crate::change::Fix;
 use holdup_signals::evidence::Evidence;
 
+/// A share of the harm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HarmShare {
+    /// 0-1.
+    pub ratio: f64,
+    /// Its whole in words, e.g. `of 48 active sessions`.
+    pub of: String,
+}
+
 /// A cause that was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -32,6 +41,10 @@ pub struct Finding {
     pub explains_ms: f64,
     /// The same as a share (0-1) of the excess.
     pub explains_ratio: f64,
+    /// How much of the harm it accounts for by what waits or by a server's own timing, where no source
+    /// measured response time; none if the evidence does not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<HarmShare>,
     /// Its evidence.
     pub evidence: Vec<Evidence>,
     /// What to do, safest first.

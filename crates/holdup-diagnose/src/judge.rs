@@ -1,14 +1,13 @@
 //! From the causes' outcomes to one answer: ranked by explained milliseconds and linked, with a culprit
 //! only if the evidence suffices.
 
-mod at_limit;
 mod conspicuous;
 pub mod excerpt;
 mod failed;
 mod fleet;
+mod given;
 mod grounds;
 mod sentences;
-mod snapshot;
 mod standing;
 mod suspects;
 
@@ -50,6 +49,11 @@ const LEAST_CONFIDENCE: f64 = 0.05;
 
 /// Judges `recording`, or the part of it in `window`.
 pub fn diagnose(recording: &Recording, window: Option<Window>) -> Diagnosis {
+    likeliest(recording, window).named()
+}
+
+/// The same with the likeliest cause as the culprit, however unsure it is.
+pub(crate) fn likeliest(recording: &Recording, window: Option<Window>) -> Diagnosis {
     diagnose_beside(recording, window, Vec::new)
 }
 
@@ -76,7 +80,8 @@ pub fn diagnose_against(
     let excerpt = recording.excerpt.as_ref();
     let of_excerpt =
         excerpt.map(|of| excerpt::judged(recording, of, window, Some(healthy), Vec::new())).transpose()?.flatten();
-    of_excerpt.map_or_else(|| Case::against(recording, window, healthy).map(|case| judged(case, Vec::new())), Ok)
+    let whole = || Case::against(recording, window, healthy).map(|case| judged(case, Vec::new()));
+    of_excerpt.map_or_else(whole, Ok).map(Diagnosis::named)
 }
 
 fn judged(case: Case<'_>, elsewhere: Vec<causes::Outcomes>) -> Diagnosis {
@@ -245,14 +250,10 @@ impl Outcomes {
         Some(finding(cause, found, Role::Root, confidence, 0.0)).filter(|finding| finding.confidence >= NAMED)
     }
 
-    /// The findings without response time: those of counters, or of what was read of one instant.
+    /// The findings without response time.
     fn without_latency(&mut self, grounds: &Grounds<'_, '_>) -> Vec<Finding> {
-        let findings = match (&grounds.instant, &grounds.counted) {
-            (Some(instant), _) => instant.findings.clone(),
-            (None, Some(counted)) => counted.findings(),
-            (None, None) => Vec::new(),
-        };
-        self.cleared.extend(grounds.instant.iter().flat_map(|instant| instant.cleared.iter().cloned()));
+        let findings = grounds.given.as_ref().map_or_else(Vec::new, |given| given.findings.clone());
+        self.cleared.extend(grounds.given.iter().flat_map(|given| given.cleared.iter().cloned()));
         let is_open =
             |cause: Cause| findings.iter().all(|f| f.cause != cause) && self.cleared.iter().all(|c| c.cause != cause);
         self.not_judged.retain(|n| is_open(n.cause));
@@ -307,7 +308,7 @@ impl Outcomes {
             cleared: self.cleared,
             not_judged: self.not_judged,
             split,
-            snapshot: grounds.instant.and_then(|i| i.report),
+            snapshot: grounds.given.and_then(|given| given.report),
             next: None,
             notes,
             host_load: host_load::explain(case),
@@ -352,6 +353,7 @@ fn finding(cause: Cause, found: CauseFinding, role: Role, confidence: f64, expla
         confidence: round(confidence::calibrated(confidence).max(LEAST_CONFIDENCE), 2),
         explains_ms: round(found.explains_ms, 1),
         explains_ratio: round(explains_ratio, 3),
+        share: None,
         evidence: found.evidence,
         fixes: found.fixes,
         prove: found.prove,

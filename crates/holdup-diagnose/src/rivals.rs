@@ -207,6 +207,7 @@ mod tests {
             confidence,
             explains_ms: explains * 100.0,
             explains_ratio: explains,
+            share: None,
             evidence: Vec::new(),
             fixes: Vec::new(),
             prove: "The same load again.".to_owned(),

@@ -10,7 +10,8 @@ use holdup_signals::Missing;
 
 /// The judge's view of a synthetic recording.
 pub(crate) trait Judged {
-    /// The whole diagnosis.
+    /// The whole diagnosis, with the likeliest cause as the culprit however unsure it is: small recordings
+    /// lack what makes an answer sure.
     fn diagnose(&self) -> Diagnosis;
 
     fn with<T>(&self, judge: impl FnOnce(&Case<'_>) -> T) -> T;
@@ -30,7 +31,7 @@ pub(crate) trait Judged {
 
 impl Judged for SyntheticRecording {
     fn diagnose(&self) -> Diagnosis {
-        crate::diagnose(self.recording(), None)
+        crate::judge::likeliest(self.recording(), None)
     }
 
     fn with<T>(&self, judge: impl FnOnce(&Case<'_>) -> T) -> T {

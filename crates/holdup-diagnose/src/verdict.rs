@@ -18,7 +18,7 @@ pub use self::outline::{
 };
 pub use crate::causes::Role;
 pub use crate::counters::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
-pub use crate::finding::Finding;
+pub use crate::finding::{Finding, HarmShare};
 pub use crate::gains::{CriticalPathReport, PathPartReport};
 use crate::ledger::LedgerRow;
 pub use crate::ledger::accounts::{AccountsReport, RequestReport, WaitReport};
@@ -36,7 +36,8 @@ pub use holdup_signals::evidence::{Evidence, Span};
 pub struct Diagnosis {
     /// `found`, `healthy` or `undecided`.
     pub verdict: Answer,
-    /// Slug of the root cause.
+    /// Slug of the root cause, if it is named: with a confidence of at least 0.5. Of an undecided verdict the
+    /// first root in `findings` is the likeliest.
     pub culprit: Option<Cause>,
     /// Slug of what slowed requests down although every objective was met.
     pub minor: Option<Cause>,
@@ -120,15 +121,31 @@ pub struct Diagnosis {
     pub read: Option<ReadReport>,
 }
 
-/// The confidence (0-1) from which a culprit is named as found. Below it the verdict stays open,
-/// and the culprit is only the likeliest.
+/// The confidence (0-1) from which a culprit is named as found. Below it the verdict is undecided,
+/// and the first root is only the likeliest.
 pub const NAMED: f64 = 0.5;
 
 impl Diagnosis {
-    /// Whether a culprit is named: one was found, with enough confidence.
+    /// Without a culprit that is not sure enough to be named: then the verdict is undecided.
+    pub(crate) fn named(mut self) -> Self {
+        if self.verdict == Answer::Found && self.likeliest().is_some_and(|culprit| culprit.confidence < NAMED) {
+            (self.verdict, self.culprit) = (Answer::Undecided, None);
+        }
+        self
+    }
+
+    /// Whether a culprit is named.
     pub fn is_named(&self) -> bool {
-        let culprit = self.findings.iter().find(|f| Some(f.cause) == self.culprit);
-        self.verdict == Answer::Found && culprit.is_none_or(|f| f.confidence >= NAMED)
+        self.verdict == Answer::Found
+    }
+
+    /// The likeliest cause, named or not; none of a healthy service.
+    pub fn likeliest(&self) -> Option<&Finding> {
+        let is_root = |f: &&Finding| match self.culprit {
+            Some(culprit) => f.cause == culprit,
+            None => f.role == Role::Root,
+        };
+        self.findings.iter().find(is_root).filter(|_| self.verdict != Answer::Healthy)
     }
 
     /// What kept this run from measuring the service: a machine without its CPUs, or a generator

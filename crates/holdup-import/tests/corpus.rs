@@ -5,7 +5,8 @@
 //! A case begins with `=== NAME`, its expectations begin with `--- `:
 //!
 //! - `METRIC{label=value,…} = VALUE`: the last sample of this series, `-` for a series without samples
-//! - `setting NAME = VALUE`, `session FIELD = VALUE` (of the first), `statement …`, `thread …`
+//! - `setting NAME = VALUE`, `session FIELD = VALUE` (of the first) or `session FIELD@ID = VALUE`,
+//!   `statement …`, `plan …`, `thread …`
 //! - `event KIND{label=value,…} = SECONDS`: the time of an event, in seconds of the day
 //! - `kinds = A, B`, `unread = NUMBERS`, `note = PART`
 
@@ -56,6 +57,14 @@ fn as_text(value: f64) -> String {
     format!("{}", (value * 1e6).round() / 1e6)
 }
 
+/// The first session, or the one with the id behind `@`.
+fn session<'a>(all: &'a Understood, field: &str) -> Option<&'a holdup_recording::rows::Session> {
+    match field.split_once('@') {
+        Some((_, id)) => all.batch.sessions.iter().find(|row| row.session_id.to_string() == id),
+        None => all.batch.sessions.first(),
+    }
+}
+
 /// What was read, for the words on the left of an expectation.
 fn found(all: &Understood, what: &str) -> String {
     let none = || "-".to_owned();
@@ -73,25 +82,49 @@ fn found(all: &Understood, what: &str) -> String {
             event.map_or_else(none, |row| as_text((row.observed_at - DAY) as f64 / 1e9))
         }
         Some(("session", "count")) => all.batch.sessions.len().to_string(),
-        Some(("session", field)) => all.batch.sessions.first().map_or_else(none, |row| match field {
-            "id" => row.session_id.to_string(),
-            "state" => text(&row.state),
-            "command" => row.command.as_str().to_owned(),
-            "true_state" => row.true_state.as_str().to_owned(),
-            "age" => row.age_ns.map_or_else(none, |ns| as_text(ns as f64 / 1e9)),
-            "digest" => text(&row.digest_text),
-            "user" => text(&row.user),
-            "client" => text(&row.client),
-            "database" => text(&row.database),
-            _ => panic!("{field}"),
-        }),
+        Some(("session", field)) => {
+            session(all, field).map_or_else(none, |row| match field.split('@').next().unwrap() {
+                "blocked_by" => row.blocked_by.map_or_else(none, |id| id.to_string()),
+                "id" => row.session_id.to_string(),
+                "state" => text(&row.state),
+                "command" => row.command.as_str().to_owned(),
+                "true_state" => row.true_state.as_str().to_owned(),
+                "age" => row.age_ns.map_or_else(none, |ns| as_text(ns as f64 / 1e9)),
+                "digest" => text(&row.digest_text),
+                "user" => text(&row.user),
+                "client" => text(&row.client),
+                "database" => text(&row.database),
+                _ => panic!("{field}"),
+            })
+        }
         Some(("statement", field)) => all.batch.statements.first().map_or_else(none, |row| match field {
             "digest" => row.digest_text.clone(),
             "calls" => row.calls.to_string(),
             "seconds" => as_text(row.duration_ns as f64 / 1e9),
             "rows_sent" => row.rows_sent.to_string(),
             "rows_affected" => row.rows_affected.to_string(),
+            "rows_examined" => row.rows_examined.to_string(),
+            "no_index" => row.no_index.to_string(),
+            "disk_tables" => row.temporary_disk_tables.to_string(),
             _ => panic!("{field}"),
+        }),
+        Some(("plan", field)) => all.batch.plans.first().map_or_else(none, |row| {
+            let tree = holdup_recording::plan::Node::from_json(&row.plan).unwrap();
+            let most = tree
+                .all()
+                .into_iter()
+                .max_by(|a, b| a.rows_removed.unwrap_or(0.0).total_cmp(&b.rows_removed.unwrap_or(0.0)));
+            let worst = most.cloned().unwrap_or_default();
+            match field {
+                "kind" => row.kind.clone(),
+                "digest" => row.digest_text.clone(),
+                "structure" => tree.structure(),
+                "seconds" => row.duration_ns.map_or_else(none, |ns| as_text(ns as f64 / 1e9)),
+                "removes" => format!("{} {}", worst.name(), as_text(worst.rows_removed.unwrap_or(0.0))),
+                "expects" => as_text(worst.rows_estimated.unwrap_or(-1.0)),
+                "spills" => as_text(tree.all().iter().filter_map(|node| node.spilled_bytes).sum()),
+                _ => panic!("{field}"),
+            }
         }),
         Some(("thread", field)) => all.batch.threads.first().map_or_else(none, |row| match field {
             "process" => row.process.clone(),

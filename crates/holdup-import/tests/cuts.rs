@@ -1,292 +1,323 @@
-//! Known outputs, cut as people cut them, at random by seed: columns dropped and put in another order,
-//! lines cut at the head and at the tail, prompts and other outputs before, one report alone. No cut makes
-//! a value that the whole output does not have, and nothing panics.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! Lists of sessions as clients draw them and as people cut them, at random: whatever is read is right, and nothing
+//! panics. The numbers come from a seed, so that a failure repeats.
 
 use holdup_import::text::{Pasted, Understood};
+use holdup_recording::rows::Session;
 
 /// 2026-11-26 00:00:00 UTC.
 const DAY: i64 = 1_795_651_200_000_000_000;
 
-/// Mutated inputs.
-const INPUTS: usize = 24_000;
-
-/// A table by its columns, so that they can be cut.
-struct Table {
-    /// The command, in which `COLUMNS` stands for their fields.
-    command: &'static str,
-    /// Of each column: its field in the command, its name in the header, and its cells.
-    columns: &'static [(&'static str, &'static str, &'static [&'static str])],
-    /// Columns without which it is another output.
-    needed: &'static [&'static str],
-}
-
-const TABLES: [Table; 4] = [
-    Table {
-        command: "ps -eLo COLUMNS",
-        columns: &[
-            ("pid", "PID", &["5100", "5100", "5100", "91"]),
-            ("lwp", "LWP", &["5101", "5102", "5103", "91"]),
-            ("stat", "STAT", &["Dl", "Dl", "Ssl", "D"]),
-            ("pcpu", "%CPU", &["1.5", "2.5", "0.0", "0.5"]),
-            ("user", "USER", &["dbadmin", "dbadmin", "dbadmin", "root"]),
-            ("comm", "COMMAND", &["mariadbd", "mariadbd", "mariadbd", "jbd2/sda1-8"]),
-            ("wchan:32", "WCHAN", &["unlinkat", "unlinkat", "ep_poll", "bit_wait_io"]),
-        ],
-        needed: &["PID", "STAT", "COMMAND"],
-    },
-    Table {
-        command: "iostat -xy 1 1",
-        columns: &[
-            ("", "Device", &["sda", "md0"]),
-            ("", "r/s", &["310.00", "11.00"]),
-            ("", "rkB/s", &["4960.00", "44.00"]),
-            ("", "r_await", &["20.00", "2.00"]),
-            ("", "w/s", &["21.00", "3.00"]),
-            ("", "wkB/s", &["160.00", "12.00"]),
-            ("", "w_await", &["5.00", "1.00"]),
-            ("", "aqu-sz", &["6.30", "0.10"]),
-            ("", "%util", &["97.00", "4.00"]),
-        ],
-        needed: &["Device", "r/s", "w/s"],
-    },
-    Table {
-        command: "vmstat 1 2",
-        columns: &[
-            ("", "r", &["1", "5"]),
-            ("", "b", &["0", "9"]),
-            ("", "swpd", &["1024", "1032"]),
-            ("", "free", &["2048", "2040"]),
-            ("", "si", &["0", "40"]),
-            ("", "so", &["0", "80"]),
-            ("", "cs", &["700", "20000"]),
-            ("", "us", &["5", "30"]),
-            ("", "sy", &["5", "10"]),
-            ("", "id", &["88", "15"]),
-            ("", "wa", &["2", "45"]),
-        ],
-        needed: &["r", "b", "si", "so", "us", "id"],
-    },
-    Table {
-        command: "netstat -i",
-        columns: &[
-            ("", "Iface", &["ens5", "ens6"]),
-            ("", "MTU", &["9001", "1500"]),
-            ("", "RX-OK", &["8912345", "17"]),
-            ("", "RX-ERR", &["3", "1"]),
-            ("", "RX-DRP", &["71", "2"]),
-            ("", "TX-OK", &["7812345", "19"]),
-            ("", "TX-DRP", &["5", "6"]),
-        ],
-        needed: &["Iface", "MTU", "RX-OK", "TX-OK"],
-    },
-];
-
-/// Outputs without columns to choose: lines are cut.
-const TEXTS: [&str; 14] = [
-    "$ uptime\n 10:11:12 up 112 days, 4:51, 3 users, load average: 588.21, 540.77, 401.30\n",
-    "top - 10:11:13 up 112 days,  4:51,  3 users,  load average: 588.21, 540.77, 401.30\nTasks: 310 total,   2 running, 308 sleeping,   0 stopped,   0 zombie\n%Cpu(s): 30.1 us, 24.2 sy,  0.0 ni, 44.9 id,  0.5 wa,  0.0 hi,  0.3 si,  0.0 st\nMiB Mem :  27900.0 total,   7800.0 free,  11900.0 used,   8200.0 buff/cache\nMiB Swap:   2048.0 total,   2048.0 free,      0.0 used.  15000.0 avail Mem\n\n    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n   5100 dbadmin   20   0   28.4g  11.3g  12480 S 188.1  41.0 345:12.03 mariadbd\n",
-    "$ free -m\n              total        used        free      shared  buff/cache   available\nMem:          27900       11900        7800          10        8200       15000\nSwap:          2048           0        2048\n",
-    "$ netstat -s\nTcp:\n    40212 active connection openings\n    81023 passive connection openings\n    9120345 segments received\n    8234112 segments sent out\n    51234 segments retransmitted\nTcpExt:\n    4821 times the listen queue of a socket overflowed\n    4900 SYNs to LISTEN sockets dropped\n    TCPTimeouts: 77\n",
-    "$ cat /proc/pressure/io\nsome avg10=61.50 avg60=40.00 avg300=12.00 total=123456789\nfull avg10=48.25 avg60=30.00 avg300=10.00 total=98765432\n",
-    "$ cat /proc/diskstats\n 259       0 nvme0n1 1000 5 8000 700 900 6 7000 600 3 1500 1300\n 259       1 nvme0n1p1 1 2 3 4 5 6 7 8 9 10 11\n   9     127 md127 10 0 80 7 9 0 70 6 0 15 13\n",
-    "$ ls -l /var/tmp/t\ntotal 96\n-rw-rw---- 1 dbadmin dbadmin 1024 Nov 26 10:11 #sql_13ec_0.MYI\n-rw-rw---- 1 dbadmin dbadmin    0 Nov 26 10:11 #sql_13ec_0.MYD\n",
-    "$ ps -eLo state | grep D | wc -l\n431\n",
-    "$ netstat -ant | awk '{print $6}' | sort | uniq -c\n     12 LISTEN\n    310 ESTABLISHED\n  28104 TIME_WAIT\n",
-    "# pxname,svname,qcur,qmax,scur,smax,slim,stot,status,qtime,ctime,rtime,ttime\nshop_in,FRONTEND,,,1810,2000,2000,912345,OPEN,,,,\nshop_app,app1,14,90,20,20,20,456789,UP,812,1,340,1153\nshop_app,BACKEND,231,400,40,60,200,912000,UP,4210,1,338,4550\n",
-    "State    Recv-Q   Send-Q     Local Address:Port     Peer Address:Port\nLISTEN   129      128              0.0.0.0:8080          0.0.0.0:*\nLISTEN   0        128                 [::]:8080             [::]:*\nLISTEN   3        511              0.0.0.0:3306          0.0.0.0:*\n",
-    "Filesystem    512-blocks      Used Available Capacity iused      ifree %iused  Mounted on\n/dev/disk3s1s1 965595304  23000000 300000000     8%  404459 1500000000    0%   /\n/dev/disk3s5   965595304 600000000 200000000    67% 2400000 1500000000    0%   /Volumes/Data\n",
-    "# TYPE node_load1 gauge\nnode_load1 588.2\nnode_disk_io_time_seconds_total{device=\"nvme0n1\"} 12345.5\nnode_netstat_TcpExt_ListenOverflows 4821\nmysql_global_status_threads_running 45\n",
-    "10:11:10 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n10:11:12 AM  all   50.00    0.00   25.00    5.00    1.00    2.00    0.00    0.00    0.00   17.00\n10:11:12 AM    0   50.00    0.00   25.00    5.00    1.00    2.00    0.00    0.00    0.00   17.00\n10:11:12 AM    1   50.00    0.00   25.00    5.00    1.00    2.00    0.00    0.00    0.00   17.00\n",
-];
-
-/// Metrics that add up over lines or cells: a cut shows fewer, never more.
-const SUMS: [&str; 5] = [
-    // The fullest of several listeners.
-    "tcp_accept_queue_length",
-    "system_threads",
-    "system_temporary_table_files",
-    "system_temporary_table_files_vanished",
-    // Without a list of CPUs their number is unknown, and 1 is assumed.
-    "system_cpu_time_seconds_total",
-];
-
-/// Metrics of which a cut may leave out what they are computed from.
-const DERIVED: [&str; 3] = ["system_memory_usage_bytes", "system_cpu_logical_count", "system_paging_usage_bytes"];
-
 struct Random(u64);
 
 impl Random {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 33) as usize % most.max(1)
+    fn next(&mut self) -> u64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
     }
 
-    fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(end.max(1)).unwrap()).unwrap()
     }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+}
+
+/// A server's list: its columns, its table, and what a session's cells are.
+struct List {
+    table: &'static str,
+    prompt: &'static str,
+    columns: &'static [&'static str],
+    /// Columns without which a row says nothing of a session.
+    needed: &'static [usize],
+    rows: Vec<Vec<String>>,
+}
+
+fn mysql(random: &mut Random) -> List {
+    let states = ["Sending data", "statistics", "Waiting for table metadata lock", "closing tables", "query end"];
+    let statements =
+        ["SELECT a FROM t WHERE b = 5", "UPDATE t SET a = 'x | y' WHERE id = 7", "INSERT INTO t VALUES (1, 'a, b')"];
+    let row = |n: usize, random: &mut Random| {
+        let sleeps = random.below(3) == 0;
+        let cell = |text: &str| if sleeps { String::new() } else { text.to_owned() };
+        vec![
+            (100 + n).to_string(),
+            format!("user{}", random.below(3)),
+            format!("10.0.0.{}:50{n}", 1 + random.below(9)),
+            "shop".to_owned(),
+            if sleeps { "Sleep" } else { "Query" }.to_owned(),
+            random.below(9_000).to_string(),
+            cell(random.pick(&states)),
+            cell(random.pick(&statements)),
+        ]
+    };
+    let rows = (0..2 + random.below(9)).map(|n| row(n, random)).collect();
+    let columns = &["Id", "User", "Host", "db", "Command", "Time", "State", "Info"];
+    List { table: "information_schema.processlist", prompt: "mysql> ", columns, needed: &[0, 4, 5], rows }
+}
+
+fn postgresql(random: &mut Random) -> List {
+    let waits = [("Lock", "transactionid"), ("IO", "DataFileRead"), ("LWLock", "WALWrite")];
+    let statements = ["SELECT a FROM t WHERE b = 5", "UPDATE t SET a = 'x || y' WHERE id = 7", "DELETE FROM t"];
+    let row = |n: usize, random: &mut Random| {
+        let (kind, event) = random.pick(&waits);
+        vec![
+            (4_000 + n).to_string(),
+            format!("user{}", random.below(3)),
+            "active".to_owned(),
+            kind.to_owned(),
+            event.to_owned(),
+            random.pick(&statements).to_owned(),
+        ]
+    };
+    let rows = (0..2 + random.below(9)).map(|n| row(n, random)).collect();
+    let columns = &["pid", "usename", "state", "wait_event_type", "wait_event", "query"];
+    List { table: "pg_stat_activity", prompt: "shop=# ", columns, needed: &[0, 2, 3, 4], rows }
+}
+
+/// How a client draws it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drawing {
+    Bordered,
+    Bars,
+    Markdown,
+    Boxes,
+    Vertical,
+    Expanded,
+    Aligned,
+    Unaligned,
+    Tabs,
+    Quoted,
+}
+
+const DRAWINGS: [Drawing; 10] = [
+    Drawing::Bordered,
+    Drawing::Bars,
+    Drawing::Markdown,
+    Drawing::Boxes,
+    Drawing::Vertical,
+    Drawing::Expanded,
+    Drawing::Aligned,
+    Drawing::Unaligned,
+    Drawing::Tabs,
+    Drawing::Quoted,
+];
+
+impl Drawing {
+    /// The lines of the header, and those of each row.
+    fn draw(self, names: &[&str], rows: &[Vec<&str>]) -> (Vec<String>, Vec<Vec<String>>) {
+        let all: Vec<Vec<&str>> = std::iter::once(names.to_vec()).chain(rows.iter().cloned()).collect();
+        let width = |at: usize| all.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+        let padded = |row: &[&str]| -> Vec<String> {
+            row.iter().enumerate().map(|(at, cell)| format!(" {cell:<width$} ", width = width(at))).collect()
+        };
+        let dashes = |line: &str| -> Vec<String> { (0..names.len()).map(|at| line.repeat(width(at) + 2)).collect() };
+        let one = |draw: &dyn Fn(&[&str]) -> String| -> (String, Vec<Vec<String>>) {
+            (draw(names), rows.iter().map(|row| vec![draw(row)]).collect())
+        };
+        match self {
+            Self::Bordered | Self::Bars | Self::Markdown | Self::Boxes => {
+                let bar = if self == Self::Boxes { "│" } else { "|" };
+                let (header, rows) = one(&|row| format!("{bar}{}{bar}", padded(row).join(bar)));
+                let border = |left: &str, line: &str, cross: &str, right: &str| {
+                    format!("{left}{}{right}", dashes(line).join(cross))
+                };
+                let header = match self {
+                    Self::Bordered => vec![border("+", "-", "+", "+"), header, border("+", "-", "+", "+")],
+                    Self::Markdown => vec![header, border("|", "-", "|", "|")],
+                    Self::Boxes => vec![border("┌", "─", "┬", "┐"), header, border("├", "─", "┼", "┤")],
+                    _ => vec![header],
+                };
+                (header, rows)
+            }
+            Self::Vertical | Self::Expanded => {
+                let record = |(n, row): (usize, &Vec<&str>)| {
+                    let (head, between) = match self {
+                        Self::Vertical => (format!("{0} {1}. row {0}", "*".repeat(27), n + 1), ": "),
+                        _ => (format!("-[ RECORD {} ]---", n + 1), " | "),
+                    };
+                    let cells = names.iter().zip(row).map(|(name, cell)| match self {
+                        Self::Vertical => format!("{name:>12}{between}{cell}"),
+                        _ => format!("{name:<15}{between}{cell}"),
+                    });
+                    std::iter::once(head).chain(cells).collect()
+                };
+                (Vec::new(), rows.iter().enumerate().map(record).collect())
+            }
+            Self::Aligned => {
+                let (header, rows) = one(&|row| padded(row).join("|"));
+                (vec![header, dashes("-").join("+")], rows)
+            }
+            Self::Unaligned | Self::Tabs => {
+                let separator = if self == Self::Tabs { "\t" } else { "|" };
+                let (header, rows) = one(&|row| row.join(separator));
+                (vec![header], rows)
+            }
+            Self::Quoted => {
+                let quoted = |row: &[&str]| row.iter().map(|cell| format!("\"{cell}\"")).collect::<Vec<_>>().join(",");
+                let (header, rows) = one(&quoted);
+                (vec![header], rows)
+            }
+        }
+    }
+}
+
+/// A list with columns dropped and put in another order, drawn and cut; and the rows that are left.
+fn pasted(random: &mut Random) -> (String, List, Vec<usize>, Vec<usize>) {
+    let list = if random.below(2) == 0 { mysql(random) } else { postgresql(random) };
+    let mut columns: Vec<usize> =
+        (0..list.columns.len()).filter(|at| list.needed.contains(at) || random.below(3) > 0).collect();
+    for at in (1..columns.len()).rev() {
+        columns.swap(at, random.below(at + 1));
+    }
+    let drawing = random.pick(&DRAWINGS);
+    let names: Vec<&str> = columns.iter().map(|at| list.columns[*at]).collect();
+    let cells: Vec<Vec<&str>> =
+        list.rows.iter().map(|row| columns.iter().map(|at| row[*at].as_str()).collect()).collect();
+    let (header, rows) = drawing.draw(&names, &cells);
+    let mut left: Vec<usize> = (0..rows.len()).collect();
+    let mut lines: Vec<String> = Vec::new();
+    let has_header = !header.is_empty();
+    let drops_header = has_header && random.below(3) == 0;
+    if drops_header || random.below(3) == 0 {
+        lines.push(format!("{}SELECT {} FROM {};", list.prompt, names.join(", "), list.table));
+    }
+    if !drops_header {
+        lines.extend(header);
+    }
+    let cut = (random.below(3) == 0 && rows.len() > 3).then(|| 1 + random.below(rows.len() - 2));
+    for (at, row) in rows.iter().enumerate() {
+        if Some(at) == cut {
+            lines.push((random.pick(&["...", "[...]", "…", "<snip>"])).to_owned());
+            left.retain(|other| *other != at);
+        } else {
+            lines.extend(row.iter().cloned());
+        }
+    }
+    if random.below(4) == 0 {
+        lines.iter_mut().for_each(|line| *line = line.trim_matches(' ').to_owned());
+    }
+    (lines.join("\n") + "\n", list, columns, left)
 }
 
 fn read(text: &str) -> Understood {
-    let mut pasted = Pasted::new(None);
-    pasted.read("paste", text.as_bytes(), DAY);
-    pasted.finish()
+    let mut all = Pasted::new(None);
+    all.read("paste", text.as_bytes(), DAY);
+    all.finish()
 }
 
-/// The values of each series, as growth for counters that begin at 0.
-fn values(found: &Understood) -> BTreeMap<(String, String, String), BTreeSet<String>> {
-    let mut all: BTreeMap<(String, String, String), BTreeSet<String>> = BTreeMap::new();
-    for row in &found.batch.samples {
-        let labels = format!("{:?}", row.labels);
-        let value = format!("{:.6}", row.value);
-        all.entry((row.source.clone(), row.metric.clone(), labels)).or_default().insert(value);
-    }
-    all
-}
-
-fn render(table: &Table, chosen: &[usize], rows: &[usize], has_header: bool, has_command: bool) -> String {
-    let fields: Vec<&str> = chosen.iter().map(|at| table.columns[*at].0).collect();
-    let mut text = String::new();
-    if has_command {
-        text.push_str(&format!("ann@db1:~$ {}\n", table.command.replace("COLUMNS", &fields.join(","))));
-    }
-    let line = |cell: &dyn Fn(usize) -> &'static str| {
-        chosen.iter().map(|at| format!("{:<12}", cell(*at))).collect::<String>().trim_end().to_owned() + "\n"
+/// What is wrong with a session that was read, for the cells that were pasted.
+fn differs(session: &Session, list: &List, columns: &[usize]) -> Option<String> {
+    let id = session.session_id.to_string();
+    let Some(row) = list.rows.iter().find(|row| row[0] == id) else {
+        return Some(format!("no session {id} was pasted"));
     };
-    if has_header {
-        text.push_str(&line(&|at| table.columns[at].1));
-    }
-    for row in rows {
-        text.push_str(&line(&|at| table.columns[at].2[*row]));
-    }
-    text
-}
-
-/// A table with some of its columns in another order, some of its rows, with or without its header.
-fn cut_table(table: &Table, random: &mut Random) -> String {
-    let mut chosen: Vec<usize> = (0..table.columns.len())
-        .filter(|at| table.needed.contains(&table.columns[*at].1) || !random.one_in(3))
-        .collect();
-    // `vmstat` and `iostat` begin with the same column.
-    let is_free = table.command.contains("COLUMNS");
-    let first = usize::from(!is_free);
-    for at in (first + 1..chosen.len()).rev() {
-        let other = first + random.below(at + 1 - first);
-        chosen.swap(at, other);
-    }
-    let all = table.columns[0].2.len();
-    let from = if is_free { random.below(all) } else { 0 };
-    let rows: Vec<usize> = (from..all).collect();
-    let has_header = !is_free || !random.one_in(3);
-    render(table, &chosen, &rows, has_header, true)
-}
-
-/// A text with lines cut at its head, its tail and within, or its last line cut short.
-fn cut_text(text: &str, random: &mut Random) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    let from = if random.one_in(3) { random.below(lines.len()) } else { 0 };
-    let to = if random.one_in(3) { from + random.below(lines.len() - from) + 1 } else { lines.len() };
-    let mut kept: Vec<&str> = lines[from..to].to_vec();
-    if random.one_in(4) && kept.len() > 2 {
-        kept.remove(1 + random.below(kept.len() - 2));
-    }
-    kept.join("\n") + "\n"
-}
-
-fn noise(random: &mut Random) -> &'static str {
-    const BEFORE: [&str; 6] = [
-        "ann@db1:~$ date\n",
-        "it is slow since ten, see below:\n\n",
-        "```\n",
-        "root@db1 ~ #\n",
-        "$ echo\n\n",
-        "> quoted by a mail\n\n",
+    let cell = |name: &str| {
+        let at = list.columns.iter().position(|column| *column == name)?;
+        columns.contains(&at).then(|| row[at].as_str()).filter(|cell| !cell.is_empty())
+    };
+    let text = |value: &Option<holdup_recording::Text>| value.as_ref().map(|text| text.as_str().to_owned());
+    let wait = cell("wait_event_type").zip(cell("wait_event")).map(|(kind, event)| format!("{kind}:{event}"));
+    let expected = [
+        ("user", cell("User").or(cell("usename")).map(str::to_owned), text(&session.user)),
+        ("state", cell("State").map(str::to_owned).or(wait), text(&session.state)),
+        ("database", cell("db").map(str::to_owned), text(&session.database)),
+        ("command", cell("Command").or(cell("state")).map(str::to_owned), Some(session.command.as_str().to_owned())),
+        ("age", cell("Time").map(str::to_owned), session.age_ns.map(|ns| (ns / 1_000_000_000).to_string())),
     ];
-    BEFORE[random.below(BEFORE.len())]
+    let dialect =
+        if list.table == "pg_stat_activity" { holdup_sql::Dialect::PostgreSql } else { holdup_sql::Dialect::MySql };
+    let digest = cell("Info").or(cell("query")).map(|text| holdup_sql::digest_text(text, dialect));
+    let wrong = expected.into_iter().find(|(_, is, was)| is != was);
+    let wrong = wrong.map(|(what, is, was)| format!("session {id}: {what} is {was:?}, not {is:?}"));
+    let is_read = text(&session.digest_text) == digest;
+    wrong.or_else(|| (!is_read).then(|| format!("session {id}: {:?}, not {digest:?}", text(&session.digest_text))))
 }
 
 #[test]
-fn no_cut_makes_a_value_that_the_whole_output_does_not_have() {
-    let mut random = Random(0x5eed_cafe_f00d_0048);
-    let whole_tables: Vec<_> = TABLES
-        .iter()
-        .map(|table| {
-            let all: Vec<usize> = (0..table.columns.len()).collect();
-            let rows: Vec<usize> = (0..table.columns[0].2.len()).collect();
-            values(&read(&render(table, &all, &rows, true, true)))
-        })
-        .collect();
-    let whole_texts: Vec<_> = TEXTS.iter().map(|text| values(&read(text))).collect();
-    let (mut wrong, mut with_values) = (Vec::new(), 0);
-    for input in 0..INPUTS {
-        let (mut text, whole) = if input % 2 == 0 {
-            let at = random.below(TABLES.len());
-            (cut_table(&TABLES[at], &mut random), &whole_tables[at])
-        } else {
-            let at = random.below(TEXTS.len());
-            (cut_text(TEXTS[at], &mut random), &whole_texts[at])
-        };
-        if random.one_in(3) {
-            text = format!("{}{text}", noise(&mut random));
+fn a_list_cut_at_random_is_read_right() {
+    let mut wrong = Vec::new();
+    for seed in 0..4_000 {
+        let (text, list, columns, left) = pasted(&mut Random(seed));
+        let found = read(&text);
+        let mut problem = found.batch.sessions.iter().find_map(|session| differs(session, &list, &columns));
+        if found.batch.sessions.len() != left.len() {
+            problem = problem.or(Some(format!("{} sessions of {}", found.batch.sessions.len(), left.len())));
         }
-        if random.one_in(5) {
-            text = text.replace('\n', "\r\n");
-        }
-        let cut = values(&read(&text));
-        with_values += usize::from(!cut.is_empty());
-        for ((source, metric, labels), values) in &cut {
-            if DERIVED.contains(&metric.as_str()) {
-                continue;
+        wrong.extend(problem.map(|problem| format!("seed {seed}: {problem}\n{text}")));
+    }
+    let first: Vec<&String> = wrong.iter().take(6).collect();
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        first.iter().map(|w| w.as_str()).collect::<Vec<_>>().join("\n")
+    );
+}
+
+/// Bytes changed, lines lost, doubled and moved.
+fn mutated(text: &str, random: &mut Random) -> Vec<u8> {
+    let mut lines: Vec<Vec<u8>> = text.lines().map(|line| line.as_bytes().to_vec()).collect();
+    for _ in 0..1 + random.below(6) {
+        let at = random.below(lines.len());
+        match random.below(7) {
+            0 if lines.len() > 1 => drop(lines.remove(at)),
+            1 => lines.insert(at, lines[at].clone()),
+            2 => {
+                let keep = random.below(lines[at].len() + 1);
+                lines[at].truncate(keep);
             }
-            // Without its prompt, the folder of `ls` is not known.
-            let labels = if labels.contains("\"path\": \"\"") {
-                labels.replace("\"\"", "\"/var/tmp/t\"")
-            } else {
-                labels.clone()
-            };
-            let known = whole.get(&(source.clone(), metric.clone(), labels.clone()));
-            let is_sum = SUMS.contains(&metric.as_str());
-            let most = known.and_then(|known| known.iter().filter_map(|v| v.parse::<f64>().ok()).reduce(f64::max));
-            let is_right = |value: &String| match known {
-                Some(known) => known.contains(value) || is_sum && value.parse::<f64>().ok() <= most,
-                None => false,
-            };
-            if let Some(value) = values.iter().find(|value| !is_right(value)) {
-                wrong.push(format!("{metric}{labels} is {value}, in the whole {known:?}, in:\n{text}"));
+            3 => {
+                let other = random.below(lines.len());
+                lines.swap(at, other);
+            }
+            4 => {
+                let marks: [&[u8]; 8] = [b"|", b"+--", b"\"", b"\t", b"->  ", b"\xff", b"(cost=", b"1e308"];
+                let mark = random.pick(&marks);
+                let place = random.below(lines[at].len() + 1);
+                lines[at].splice(place..place, mark.iter().copied());
+            }
+            5 => lines.insert(at, Vec::new()),
+            _ => {
+                if !lines[at].is_empty() {
+                    let place = random.below(lines[at].len());
+                    lines[at][place] = u8::try_from(random.below(256)).unwrap();
+                }
             }
         }
     }
-    assert!(wrong.is_empty(), "{} wrong values, e.g.\n{}", wrong.len(), wrong[..wrong.len().min(6)].join("\n---\n"));
-    assert!(with_values > INPUTS * 3 / 4, "only {with_values} of {INPUTS} inputs had a value");
+    lines.join(&b'\n')
 }
 
 #[test]
-fn no_cut_within_a_line_panics() {
-    let mut random = Random(0x0dd_ba11);
-    let tables: Vec<String> = TABLES.iter().map(|table| cut_table(table, &mut random)).collect();
-    let all: Vec<&str> = TEXTS.iter().copied().chain(tables.iter().map(String::as_str)).collect();
-    for _ in 0..INPUTS / 4 {
-        let mut bytes: Vec<u8> = all[random.below(all.len())].bytes().collect();
-        for _ in 0..=random.below(4) {
-            if bytes.is_empty() {
-                break;
-            }
-            let at = random.below(bytes.len());
-            match random.below(4) {
-                0 => bytes[at] = b" \t|:,.-#%/0D\xff"[random.below(13)],
-                1 => {
-                    bytes.remove(at);
-                }
-                2 => bytes.truncate(at.max(1)),
-                _ => bytes.insert(at, b"9\n \xc3,"[random.below(5)]),
-            }
-        }
-        let mut pasted = Pasted::new(None);
-        pasted.read("paste", &bytes, DAY);
-        let found = pasted.finish();
-        assert!(found.batch.samples.iter().all(|row| row.value.is_finite()));
+fn no_mutation_of_a_paste_panics_or_makes_a_number_that_is_none() {
+    let corpus = [
+        include_str!("corpus/cuts.txt"),
+        include_str!("corpus/locks_and_plans.txt"),
+        include_str!("corpus/mysql.txt"),
+        include_str!("corpus/postgresql.txt"),
+    ];
+    let cases: Vec<&str> = corpus.iter().flat_map(|file| file.split("=== ").skip(1)).collect();
+    let mut random = Random(48);
+    for _ in 0..5_000 {
+        let text = match random.below(2) {
+            0 => (random.pick(&cases)).to_owned(),
+            _ => pasted(&mut random).0,
+        };
+        let bytes = mutated(&text, &mut random);
+        let mut all = Pasted::new(Some(4));
+        all.read("paste", &bytes, DAY);
+        let found = all.finish();
+        assert!(
+            found.batch.samples.iter().all(|sample| sample.value.is_finite()),
+            "{}",
+            String::from_utf8_lossy(&bytes)
+        );
+        assert!(found.batch.sessions.iter().all(|session| session.age_ns.is_none_or(|age| age >= 0)));
     }
 }

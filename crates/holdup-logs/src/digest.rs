@@ -9,6 +9,7 @@ pub mod attribute;
 pub mod block;
 mod boundary;
 pub mod counts;
+pub mod course;
 pub mod document;
 pub mod duration;
 pub mod event;

@@ -100,6 +100,12 @@ fn snake_path(path: &[&str]) -> String {
 
 /// `bytes currently in the cache` and `globalLock` as parts of a metric's name.
 pub(crate) fn snake(name: &str) -> String {
+    // Modes of locks: `R` and `W` lock all of a resource, `r` and `w` announce a lock below it.
+    match name {
+        "R" => return "shared".to_owned(),
+        "W" => return "exclusive".to_owned(),
+        _ => {}
+    }
     let mut out = String::new();
     let mut before = ' ';
     for c in name.chars() {

@@ -11,6 +11,7 @@
 //! - [`condensed`]: samples and statements without repetition, for judging.
 //! - [`excerpt`]: the course and one stretch of a recording that does not fit in memory.
 //! - [`metrics`]: every metric that samples may have.
+//! - [`events`]: kinds of events that judges read.
 //! - [`exposition`]: the text format of Prometheus, for those who scrape it and those who paste it.
 //! - [`layouts`]: which place of a kernel file or a status page is which metric.
 //! - [`plan`]: the tree in the table `plans`.
@@ -30,6 +31,7 @@ mod cell;
 pub mod clock;
 pub mod condensed;
 pub mod duration;
+pub mod events;
 pub mod exposition;
 pub mod files;
 pub mod fleet;

@@ -59,6 +59,9 @@ pub struct Node {
     /// Mean duration of a run, milliseconds, including all nodes below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<f64>,
+    /// Bytes that it wrote to disk for lack of memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spilled_bytes: Option<f64>,
     /// The sources of its rows, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Node>,

@@ -215,6 +215,7 @@ mod tests {
             confidence: 0.9,
             explains_ms: 1.0,
             explains_ratio: 1.0,
+            share: None,
             evidence,
             fixes: Vec::new(),
             prove: String::new(),

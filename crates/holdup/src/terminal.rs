@@ -185,12 +185,12 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     out
 }
 
-/// The word of the answer and its style: FOUND only if the culprit is more likely than not.
+/// The word of the answer and its style.
 fn answer(d: &Diagnosis) -> (&'static str, Style) {
     let (word, color) = match d.verdict {
-        Answer::Found if d.is_named() => ("FOUND", AnsiColor::Red),
+        Answer::Found => ("FOUND", AnsiColor::Red),
         Answer::Healthy => ("HEALTHY", AnsiColor::Green),
-        Answer::Found | Answer::Undecided => ("UNDECIDED", AnsiColor::Yellow),
+        Answer::Undecided => ("UNDECIDED", AnsiColor::Yellow),
     };
     (word, color.on_default().bold())
 }

@@ -42,6 +42,7 @@ export function FindingNote({ finding: f, plans, ...rest }: Props) {
 
 function Explained({ finding: f }: { finding: Finding }) {
   const { explains_ms, explains_ratio: ratio } = f;
+  if (f.share) return <span>accounts for <b class="n">{percent(f.share.ratio)}</b> {f.share.of}</span>;
   if (typeof explains_ms !== "number") return null;
   const known = typeof ratio === "number" && ratio > 0;
   // A refused request has no wait, so here the share counts failed requests.

@@ -2,7 +2,7 @@
 //! is not a replica yields nothing. It cannot see the lag of other servers that replicate from this
 //! one.
 
-use holdup_recording::{Labels, metrics};
+use holdup_recording::{Labels, events, metrics};
 
 use super::failure::Failure;
 use super::server::Server;
@@ -29,6 +29,7 @@ impl Replication {
             let runs = |names: &[&str]| column(names).map(|state| f64::from(u8::from(state == "Yes")));
             let values = [
                 (metrics::mysql::REPLICA_LAG, lag),
+                (metrics::mysql::REPLICA_DELAY, column(&["SQL_Delay"]).and_then(|delay| delay.parse().ok())),
                 (metrics::mysql::REPLICA_IO_RUNNING, runs(&["Replica_IO_Running", "Slave_IO_Running"])),
                 (metrics::mysql::REPLICA_SQL_RUNNING, runs(&["Replica_SQL_Running", "Slave_SQL_Running"])),
             ];
@@ -38,8 +39,9 @@ impl Replication {
             let error = column(&["Last_SQL_Errno"]).filter(|number| *number != "0");
             let text =
                 error.map(|number| format!("replication of channel {channel:?} stopped with error {number} ({state})"));
-            if let Some(text) = text.clone().filter(|text| self.said.as_ref() != Some(text)) {
-                out.say("error", text, labels.clone());
+            if let Some((text, number)) = text.clone().zip(error).filter(|(text, _)| self.said.as_ref() != Some(text)) {
+                let labels = labels.with("error", events::REPLICATION_STOPPED).with("thread", "sql");
+                out.say(events::ERROR, text, labels.with("errno", number));
             }
             self.said = text;
         }

@@ -66,19 +66,65 @@ impl Kind {
 
 /// One log message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Entry {
+pub struct Entry {
     /// Nanoseconds since the epoch.
-    at: Option<i64>,
-    pid: Option<i64>,
-    database: Option<String>,
-    severity: String,
+    pub at: Option<i64>,
+    /// The session's process.
+    pub pid: Option<i64>,
+    /// The session's database.
+    pub database: Option<String>,
+    /// `LOG`, `ERROR`, …
+    pub severity: String,
     /// SQLSTATE, if the log has it.
-    code: Option<String>,
-    message: String,
+    pub code: Option<String>,
+    /// Its text; it may contain values.
+    pub message: String,
     /// The text of `DETAIL`; it may contain values.
-    detail: Option<String>,
+    pub detail: Option<String>,
     /// The statement concerned; it contains values.
-    statement: Option<String>,
+    pub statement: Option<String>,
+}
+
+/// Rows of messages that another reader took from a log: events, and the slowest plan of each
+/// statement and shape.
+pub struct Messages {
+    source: String,
+    events: events::Events,
+    plans: Plans,
+}
+
+impl Messages {
+    /// Of a server that the rows call `source`.
+    pub fn new(source: &str) -> Self {
+        Self { source: source.to_owned(), events: events::Events::default(), plans: Plans::default() }
+    }
+
+    /// Adds the events of entries to `batch`; one without a time is left out.
+    pub fn take(&mut self, entries: &[Entry], batch: &mut Batch) {
+        let timed: Vec<Entry> = entries.iter().filter(|entry| entry.at.is_some()).cloned().collect();
+        timed.iter().for_each(|entry| self.plans.take(entry, &self.source, 0));
+        self.events.take(&timed, &self.source, 0, batch);
+    }
+
+    /// The plans so far.
+    pub fn plans(self) -> impl Iterator<Item = Plan> {
+        self.plans.0.into_values()
+    }
+}
+
+/// The slowest plan of each statement and shape.
+#[derive(Default)]
+struct Plans(BTreeMap<(String, String), Plan>);
+
+impl Plans {
+    fn take(&mut self, entry: &Entry, source: &str, now: i64) {
+        let Some(plan) = execution::plan(entry, source, now) else { return };
+        let key = (plan.digest.clone(), plan.shape.clone());
+        let slowest = self.0.get(&key).is_none_or(|other| other.duration_ns < plan.duration_ns);
+        if slowest && (self.0.len() < PLANS || self.0.contains_key(&key)) {
+            self.0.insert(key, plan);
+        }
+    }
 }
 
 /// The file being written: `path`, or the most recently changed file of that folder.
@@ -151,15 +197,9 @@ impl Log {
     fn rows(&mut self, entries: &[Entry], form: &Form, source: &str, now: i64, batch: &mut Batch) -> u64 {
         let before = batch.statements.len();
         let mut left_out = 0_u64;
-        let mut plans: BTreeMap<(String, String), Plan> = BTreeMap::new();
+        let mut plans = Plans::default();
         for entry in entries {
-            if let Some(plan) = execution::plan(entry, source, now) {
-                let key = (plan.digest.clone(), plan.shape.clone());
-                let slowest = plans.get(&key).is_none_or(|other| other.duration_ns < plan.duration_ns);
-                if slowest && (plans.len() < PLANS || plans.contains_key(&key)) {
-                    plans.insert(key, plan);
-                }
-            }
+            plans.take(entry, source, now);
             let Some(statement) = execution::from_entry(entry, form, source, now) else { continue };
             if batch.statements.len() - before < EXECUTIONS {
                 batch.statements.push(statement);
@@ -167,7 +207,7 @@ impl Log {
                 left_out += 1;
             }
         }
-        batch.plans.extend(plans.into_values());
+        batch.plans.extend(plans.0.into_values());
         self.events.take(entries, source, now, batch);
         left_out
     }

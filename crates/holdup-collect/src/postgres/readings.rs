@@ -99,6 +99,15 @@ const SLOTS: &str = concat!(
     ", restart_lsn) AS retained_bytes FROM pg_replication_slots) AS holdup_r"
 );
 
+/// From 13 on the server says whether it still has a slot's log, and how much may be written before it
+/// removes that.
+const SLOTS_WITH_STATE: &str = concat!(
+    "(SELECT slot_name AS slot, CASE WHEN active THEN '1' ELSE '0' END AS active, wal_status, safe_wal_size, \
+     pg_wal_lsn_diff(",
+    position!(),
+    ", restart_lsn) AS retained_bytes FROM pg_replication_slots) AS holdup_r"
+);
+
 /// WAL position and transaction ids of all servers since 10; only 14 added a view of WAL
 /// statistics.
 const LOG_AND_IDS: &str = concat!(
@@ -155,7 +164,8 @@ readings![
     (10, ON, "",                      &[],            LOG_AND_IDS,                                           Sample, Anyone),
     (10, ON, "",                      &[],            CONNECTIONS,                                           Sample, Anyone),
     (10, ON, "oldest_xmin",           &["holder", "name"], HOLDERS,                                          Sample, Anyone),
-    (10, ON, "replication_slot",      &["slot", "active"], SLOTS,                                            Sample, Anyone),
+    (10, 12, "replication_slot",      &["slot", "active"], SLOTS,                                            Sample, Anyone),
+    (13, ON, "replication_slot",      &["slot", "active", "wal_status"], SLOTS_WITH_STATE,                   Sample, Anyone),
     (10, ON, "replica",               &[],            REPLICA,                                               Sample, Anyone),
     (10, ON, "stat_replication",      &["application_name", "client_addr"], REPLICATION,                     Sample, Statistics),
     (10, ON, "progress_vacuum",       OF_PROGRESS,    progress!("pg_stat_progress_vacuum"),                  Sample, Statistics),

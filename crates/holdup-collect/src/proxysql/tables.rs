@@ -62,17 +62,6 @@ const GLOBAL: &[(&str, Metric, f64)] = &[
     ("MySQL_Thread_Workers", metric::WORKER_THREADS, 1.0),
 ];
 
-/// Columns of `stats_mysql_connection_pool`, with the factor from their unit.
-const SERVER: &[(&str, Metric, f64)] = &[
-    ("ConnUsed", metric::CONNECTIONS_USED, 1.0),
-    ("ConnFree", metric::CONNECTIONS_FREE, 1.0),
-    ("ConnOK", metric::CONNECTIONS_OPENED, 1.0),
-    ("ConnERR", metric::CONNECTION_ERRORS, 1.0),
-    ("Queries", metric::SERVER_STATEMENTS, 1.0),
-    ("Bytes_data_sent", metric::SENT_BYTES, 1.0),
-    ("Bytes_data_recv", metric::RECEIVED_BYTES, 1.0),
-];
-
 /// A server of a hostgroup; the host and port have these columns.
 fn server(row: NamedRow<'_>, [hostgroup, host, port]: [&str; 3]) -> Labels {
     let server = format!("{}:{}", row.name(host), row.name(port));
@@ -92,7 +81,7 @@ pub(super) fn put_figures(rows: &Rows, out: &mut Out<'_>) {
 pub(super) fn put_pool(rows: &Rows, out: &mut Out<'_>) -> BTreeSet<String> {
     for row in rows.named() {
         let labels = server(row, ["hostgroup", "srv_host", "srv_port"]);
-        row.put(out, &labels, SERVER);
+        row.put(out, &labels, metric::SERVER);
         // Without a monitor it is 0.
         let ping_us = row.number("Latency_us").filter(|us| *us > 0.0);
         out.put_known(&labels, [(metric::PING, ping_us.map(|us| us / 1e6))]);

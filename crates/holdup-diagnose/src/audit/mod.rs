@@ -297,6 +297,7 @@ mod tests {
             confidence: 0.9,
             explains_ms: 1.0,
             explains_ratio: 1.0,
+            share: None,
             evidence: vec![evidence(device)],
             fixes: Vec::new(),
             prove: String::new(),

@@ -144,6 +144,9 @@ impl<'a> BaselineRecording<'a> {
     /// # Errors
     /// What differs.
     pub fn fits(&self, judged: &Case<'_>) -> Result<(), Incomparable> {
+        if !judged.client.seconds.is_empty() && self.healthy.client.seconds.is_empty() {
+            return Err(Incomparable::NoResponseTime);
+        }
         if !judged.client.seconds.is_empty() && judged.origin != self.healthy.origin {
             return Err(Incomparable::Measured(judged.origin.whose(), self.healthy.origin.whose()));
         }
@@ -160,7 +163,8 @@ impl<'a> BaselineRecording<'a> {
 /// The baseline window of a recording: all of it if it has no symptom.
 fn baseline(case: &Case<'_>) -> Result<Baseline, Incomparable> {
     let (Some(first), Some(last)) = (case.client.seconds.first(), case.client.seconds.last()) else {
-        return Err(Incomparable::NoResponseTime);
+        // Series alone are compared over all of it.
+        return Ok(Baseline { window: case.whole(), seconds: Vec::new() });
     };
     let window = match &case.degradation {
         None => Window { from: first.window.from, to: last.window.to },

@@ -8,10 +8,14 @@ use holdup_signals::client::degradation::{self, Baseline};
 use holdup_signals::client::latency::Origin;
 use holdup_signals::client::objectives::{Objective, Run, watched};
 use holdup_signals::client::operations::Operation;
-use holdup_signals::{ClientView, Degradation, Validity, Window};
+use holdup_signals::{ClientView, Degradation, Distribution, Validity, Window};
 
 use super::SPOILED;
 use crate::search;
+
+/// From this factor on, requests were slower in the time that the user named: below it the difference
+/// is chance.
+const SLOWER: f64 = 1.1;
 
 /// One account of how requests fared.
 pub(super) struct Measured {
@@ -30,6 +34,8 @@ pub(super) struct Basis<'c, 'a> {
     pub operations: &'c [Operation],
     /// The part to judge, if not all.
     pub window: Option<Window>,
+    /// When the user said that it was slow, and the time to compare it with.
+    pub reported: Option<(Window, Option<Window>)>,
     /// The baseline recording's time, and what measured it.
     pub healthy: Option<(&'c Baseline, Origin)>,
     /// The objectives' outcomes over all of a recording of which this is a part.
@@ -96,12 +102,30 @@ impl Basis<'_, '_> {
 
     fn find(&self, of: &Measured, client: &ClientView) -> Option<Degradation> {
         let baseline = self.healthy.map(|(baseline, _)| baseline);
-        let degradation = Degradation::find(client, self.operations, self.held(of), baseline).or_else(|| {
+        let find = || Degradation::find(client, self.operations, self.held(of), baseline);
+        let degradation = self.reported(client).or_else(find).or_else(|| {
             let limited = search::limited(self.recording).filter(|_| self.window.is_none())?;
-            Degradation::of_generator(client, limited)
+            Degradation::named(client, limited, "the load generator was the limit, so holdup cannot name a knee")
         })?;
         let slow = if of.origin == Origin::Client { degradation.slow } else { with_stall(degradation.slow, client) };
         Some(Degradation { text: of.origin.qualify(&degradation.text), slow, ..degradation })
+    }
+
+    /// The symptom in the time that the user named, if requests were slower in it.
+    fn reported(&self, client: &ClientView) -> Option<Degradation> {
+        let (slow, rest) = self.reported?;
+        let usual = self.healthy.map(|(baseline, _)| baseline.window).or(rest)?;
+        let named = Degradation::named(client, (slow, rest), "users reported it")?;
+        let baseline_mean_ms = match self.healthy {
+            Some((baseline, _)) => Distribution::merged(baseline.seconds.iter().map(|s| &s.response_ms)).mean()?,
+            None => named.baseline_mean_ms,
+        };
+        let text = format!(
+            "response time was {:.0} ms in the time that you named, {baseline_mean_ms:.0} ms otherwise",
+            named.slow_mean_ms
+        );
+        let is_slower = baseline_mean_ms > 0.0 && named.slow_mean_ms >= SLOWER * baseline_mean_ms;
+        is_slower.then_some(Degradation { text, baseline: Some(usual), baseline_mean_ms, ..named })
     }
 
     /// The symptom without the seconds that the generator spoiled, the share (0-1) of it or of
@@ -134,7 +158,6 @@ impl Basis<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdup_signals::Distribution;
     use holdup_signals::time::requests::Second;
 
     #[test]

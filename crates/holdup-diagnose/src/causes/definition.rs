@@ -115,6 +115,10 @@ pub enum Trait {
     OnGenerator,
     /// Kubernetes itself names it.
     NamedByKubernetes,
+    /// Its presence is harm by itself, whatever requests say: a process was killed, a server began anew, a
+    /// disk is full or fails, a replica is behind. It needs no response time to be named, and a baseline in
+    /// which it was there as well does not clear it.
+    Harm,
 }
 
 /// How a recording is judged.

@@ -6,4 +6,5 @@ pub(crate) mod clearing;
 pub(crate) mod cloud;
 pub(crate) mod cpu_work;
 pub(crate) mod identifier;
+pub(crate) mod present;
 pub(crate) mod vacuum_advice;

@@ -10,6 +10,7 @@ mod report;
 mod tests;
 
 pub use self::judge::{Ranking, Suspect, judge};
+pub(crate) use self::report::Named;
 pub use self::report::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
 use crate::case::Case;
 use crate::cause::Cause;
@@ -61,7 +62,13 @@ impl CounterJudgement {
         let all = 0..table.frame.rows();
         let (ranges, found_by): (Vec<Vec<usize>>, FoundBy) = match (&case.degradation, &other) {
             (Some(_), _) => (vec![table.rows(case.slow().window)], FoundBy::ResponseTime),
-            (None, Some(_)) => (vec![all.clone().collect()], FoundBy::Recording),
+            (None, Some(_)) => {
+                let slow = case.reported().map_or_else(|| all.clone().collect(), |slow| table.rows(slow));
+                (vec![slow], FoundBy::Recording)
+            }
+            (None, None) if case.reported().is_some() => {
+                (case.reported().map(|slow| table.rows(slow)).into_iter().collect(), FoundBy::Report)
+            }
             (None, None) => {
                 (detect(&table.frame, Jitter::NONE).into_iter().map(Iterator::collect).collect(), FoundBy::Counters)
             }

@@ -1,7 +1,6 @@
 //! What counters show, as data and in words. [`super`] computes it.
 
 use crate::cause::Cause;
-use crate::change::Fix;
 use crate::trace::quantities;
 use std::collections::BTreeSet;
 
@@ -14,8 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{CounterJudgement, JudgedEpisode, causes};
 use crate::case::Case;
-use crate::causes::Role;
-use crate::finding::Finding;
 use holdup_recording::words::{percent, round};
 use holdup_signals::Window;
 use holdup_signals::evidence::Evidence;
@@ -46,6 +43,8 @@ pub enum FoundBy {
     Counters,
     /// All of the recording, compared with another.
     Recording,
+    /// By the user, who said when it was slow.
+    Report,
 }
 
 /// A stretch, and the causes that change counters in this way.
@@ -104,8 +103,19 @@ pub struct Figure {
     pub episode: Option<f64>,
 }
 
-/// What to record to measure response time.
-const MEASURE: &str = "response time: holdup run, --watch prometheus:http://APP/metrics, or otlp";
+/// A cause that counters name.
+pub(crate) struct Named {
+    pub cause: Cause,
+    /// In words.
+    pub title: String,
+    /// 0-1.
+    pub chance: f64,
+    pub evidence: Vec<Evidence>,
+    /// What to do, if the pattern says more than the cause.
+    pub fix: Option<&'static str>,
+    /// When the episode began, nanoseconds since the epoch.
+    pub since: i64,
+}
 
 impl CounterJudgement {
     /// As data.
@@ -161,33 +171,24 @@ impl CounterJudgement {
         format!("{span}{several} counters name {}{telling}{next}", Cause::join(&names, " and "))
     }
 
-    /// Named causes as findings, likeliest first: only if no source measured response time.
-    pub fn findings(&self) -> Vec<Finding> {
+    /// Named causes and the episode's evidence of each, likeliest first.
+    pub fn suspects(&self) -> Vec<Named> {
         let Some(worst) = self.episodes.first() else { return Vec::new() };
         let named = worst.named();
         let strongest = |cause: &Cause| named.iter().copied().find(|suspect| suspect.cause == *cause);
         let suspects = causes(named.iter().copied());
-        let suspects = suspects.iter().filter_map(strongest).enumerate();
-        suspects.map(|(i, suspect)| self.finding(worst, suspect, i == 0)).collect()
+        suspects.iter().filter_map(strongest).map(|suspect| self.named(worst, suspect)).collect()
     }
 
-    fn finding(&self, of: &JudgedEpisode, suspect: &Suspect, is_first: bool) -> Finding {
+    fn named(&self, of: &JudgedEpisode, suspect: &Suspect) -> Named {
         let seen = suspect.votes.iter().filter(|v| strength(v) >= 0.5 && v.part != Part::Refutes);
-        let fix = fix(suspect).map(|text| Fix { text: text.to_owned(), command: None, keep: None, risk: None });
-        Finding {
+        Named {
             cause: suspect.cause,
             title: title(suspect),
-            role: if is_first { Role::Root } else { Role::Contributor },
-            follows_from: None,
-            adds_to: None,
-            hosts: Vec::new(),
-            // A score of a half names it; without milliseconds it is never as certain as with them.
-            confidence: round(0.8 * suspect.score.unwrap_or(0.0).clamp(0.0, 1.0), 2),
-            explains_ms: 0.0,
-            explains_ratio: 0.0,
+            chance: suspect.score.unwrap_or(0.0).clamp(0.0, 1.0),
             evidence: seen.map(|vote| self.evidence(of.window, vote)).collect(),
-            fixes: fix.into_iter().collect(),
-            prove: format!("Measure {MEASURE}; then measure again after the change."),
+            fix: pattern(suspect).and_then(|pattern| pattern.fix),
+            since: of.window.from,
         }
     }
 
@@ -233,11 +234,6 @@ fn title(of: &Suspect) -> String {
         true => of.cause.title().to_owned(),
         false => format!("{}: {pattern}", of.cause.title()),
     }
-}
-
-/// What to do: the pattern's own advice, else that of the cause's rule.
-fn fix(of: &Suspect) -> Option<&'static str> {
-    pattern(of).and_then(|pattern| pattern.fix).or(Some(of.cause.definition().doc.fix))
 }
 
 fn pattern(of: &Suspect) -> Option<&'static Pattern> {

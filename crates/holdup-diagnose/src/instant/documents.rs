@@ -2,7 +2,7 @@
 //! its storage engine asked of files beside what the disk read.
 
 use holdup_recording::metrics::{Metric, mongodb as metric};
-use holdup_recording::words::{bytes_per_second, thousands};
+use holdup_recording::words::{bytes_per_second, ms, thousands};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Disk, View};
 
@@ -17,6 +17,8 @@ pub(crate) struct Documents {
     pub queued: Option<(f64, Evidence)>,
     /// Documents examined for each that was returned or changed.
     pub examined: Option<(f64, Evidence)>,
+    /// Collections that were read from one end to the other.
+    pub scans: Option<Scans>,
     /// Bytes that the disk read for each that the storage engine asked for, between two readings.
     pub read_per_asked: Option<(f64, Evidence)>,
 }
@@ -31,8 +33,50 @@ impl Documents {
             is_there: true,
             queued: queued(view),
             examined: examined(view),
+            scans: Scans::read(view),
             read_per_asked: disk.and_then(|disk| read_per_asked(view, disk)),
         }
+    }
+}
+
+/// Scans of whole collections, and the reads that they belong to.
+pub(crate) struct Scans {
+    /// Scans.
+    pub count: f64,
+    /// Time of a mean read by the server's own timing, seconds.
+    pub read_s: f64,
+    /// Time of all reads, as a share (0-1) of the time of all operations.
+    pub reads_ratio: f64,
+    /// Documents examined.
+    pub examined: f64,
+    /// Time of all reads, seconds.
+    pub seconds: f64,
+    pub evidence: Evidence,
+}
+
+impl Scans {
+    fn read(view: &View<'_>) -> Option<Self> {
+        let of = |metric: Metric, kind: &str| view.counter(metric.name, &[("kind", kind)], "").ok();
+        let scans = view.counter(metric::SERVER_STATUS_METRICS_QUERY_EXECUTOR_COLLECTION_SCANS_TOTAL.name, &[], "");
+        let scans = scans.ok().filter(|scans| scans.delta > 0.0)?;
+        let (reads, took) = (of(metric::OPERATIONS, "reads")?, of(metric::OPERATION_TIME, "reads")?);
+        let others = ["writes", "commands", "transactions"];
+        let all: f64 = others.iter().filter_map(|kind| of(metric::OPERATION_TIME, kind)).map(|of| of.delta).sum();
+        let read_s = took.delta / reads.delta.max(1.0);
+        let text = format!(
+            "{} of {} reads went through a whole collection, and a read took {} by the server's own timing",
+            thousands(scans.delta),
+            thousands(reads.delta),
+            ms(read_s * 1e3)
+        );
+        Some(Self {
+            count: scans.delta,
+            read_s,
+            reads_ratio: took.delta / (took.delta + all).max(1e-9),
+            examined: grown(view, metric::SERVER_STATUS_METRICS_QUERY_EXECUTOR_SCANNED_OBJECTS).unwrap_or(0.0),
+            seconds: took.delta,
+            evidence: scans.evidence(format!("{} scans", thousands(scans.delta)), "none", text),
+        })
     }
 }
 

@@ -10,14 +10,16 @@ use holdup_recording::{Labels, metrics};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::host::disk_waits::{Wait, wait_of};
 use holdup_signals::host::threads::{Asleep, Place};
+use holdup_signals::view::stretches::within;
 use holdup_signals::{Disk, Gauge, View};
 
 use super::accept_queue::AcceptQueue;
 use super::counts::Counts;
 use super::documents::Documents;
+use super::happened::Happened;
 use super::pods::Pods;
-use super::{MANY, OF_WINDOW, Share, machine};
-use crate::case::Case;
+use super::statements::Statements;
+use super::{MANY, OF_WINDOW, Share, Sign, machine};
 use crate::next_command::Machine;
 use crate::resources::cpu::{FULL, gives_way_seconds};
 use crate::resources::disk::{BUSY, QUEUED, what_it_does};
@@ -85,12 +87,17 @@ pub(crate) struct Facts<'c> {
     pub vacuums: Option<Gauge>,
     /// The server has no thread pool.
     pub has_no_pool: bool,
+    /// It has one.
+    pub has_pool: bool,
     /// The host's load was seen: its load average, its CPUs or its disks.
     pub has_load: bool,
     /// Where commands of the database's machine can be run.
     pub machine: Machine,
     pub is_postgresql: bool,
     pub documents: Documents,
+    /// Kills, restarts, errors and other events of the stretch and shortly before.
+    pub happened: Happened<'c>,
+    pub statements: Statements,
     pub pods: Pods<'c>,
 }
 
@@ -98,6 +105,8 @@ pub(crate) struct Facts<'c> {
 pub(crate) struct Sessions {
     /// By what they really do and the server's words.
     by_state: BTreeMap<(String, String), f64>,
+    /// Seconds that idle sessions have been idle, as far as the server says.
+    idle_s: Vec<f64>,
     view_window: holdup_signals::Window,
 }
 
@@ -106,17 +115,27 @@ impl Sessions {
         let rows = view.sessions(&["true_state", "state", "command"]).ok()?;
         let instants = view.session_instants().max(1) as f64;
         let mut by_state: BTreeMap<(String, String), f64> = BTreeMap::new();
+        let mut idle_s = Vec::new();
         // The server's own threads serve no client.
         for row in rows.into_iter().filter(|row| row.command != "Daemon") {
             let state = row.state.as_deref().unwrap_or_default().to_owned();
+            if row.true_state == "idle" {
+                idle_s.extend(row.age_ns.map(|age_ns| age_ns as f64 / 1e9));
+            }
             *by_state.entry((row.true_state.to_string(), state)).or_default() += 1.0 / instants;
         }
-        (!by_state.is_empty()).then_some(Self { by_state, view_window: view.window })
+        (!by_state.is_empty()).then_some(Self { by_state, idle_s, view_window: view.window })
     }
 
     /// How many for which `is` holds of the true state and the server's words.
     pub fn count(&self, is: impl Fn(&str, &str) -> bool) -> f64 {
         self.by_state.iter().filter(|((of, state), _)| is(of, state)).fold(0.0, |sum, (_, n)| sum + n)
+    }
+
+    /// Share (0-1) of the idle sessions that were in use no longer than this ago; 0 if nothing says.
+    pub fn lately_idle(&self, seconds: f64) -> f64 {
+        let lately = self.idle_s.iter().filter(|idle_s| **idle_s <= seconds).count();
+        lately as f64 / self.idle_s.len().max(1) as f64
     }
 
     /// Those that do not sleep.
@@ -142,8 +161,7 @@ fn is_idle(of: &str, _: &str) -> bool {
 }
 
 impl<'c> Facts<'c> {
-    pub fn read(case: &'c Case<'_>) -> Self {
-        let view = case.view(case.whole());
+    pub fn read(view: View<'c>) -> Self {
         let gauge = |metric: &str, labels: &[(&str, &str)]| view.gauge(metric, labels, "").ok();
         let disks = view.disks().ok();
         let disk = disks.and_then(|disks| disks.tops().max_by(|a, b| a.queue.total_cmp(&b.queue)).cloned());
@@ -151,9 +169,12 @@ impl<'c> Facts<'c> {
         let load = gauge(metrics::host::LOAD_AVERAGE_1M.name, &[]);
         let idle = idle(&view);
         let is_disk_mean = is_since_boot(&view, metrics::host::DISK_IO_TIME.name);
+        let statements = Statements::read(&view);
         let read_per_fault = read_per_fault(&view, disk.as_ref());
         Self {
             documents: Documents::read(&view, disk.as_ref()),
+            is_postgresql: !postgresql.is_empty() || statements.are_postgresql,
+            statements,
             read_per_fault,
             cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
             has_load: load.is_some() || idle.is_some() || disk.is_some(),
@@ -174,12 +195,24 @@ impl<'c> Facts<'c> {
             is_disk_mean,
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
                 .filter(|vacuums| vacuums.max >= 1.0),
+            has_pool: view.setting("thread_handling", "").is_ok_and(|value| value == "pool-of-threads"),
             has_no_pool: view.setting("thread_handling", "").is_ok_and(|value| value != "pool-of-threads"),
-            is_postgresql: !postgresql.is_empty(),
+            happened: Happened::read(&view),
             pods: Pods::read(&view),
             machine: machine::of_database(&view),
             view,
         }
+    }
+
+    /// Whether any of them was read in the view.
+    pub fn are_any(&self) -> bool {
+        let (tables, window) = (&self.view.recording.tables, self.view.window);
+        let series = self.view.index.condensed.series.by_metric.values().flatten();
+        let sampled = || series.into_iter().any(|(_, points)| !within(points, window).is_empty());
+        let has_threads = || tables.threads.rows.iter().any(|row| window.contains(row.observed_at));
+        let has_events = || tables.events.rows.iter().any(|row| window.contains(row.observed_at));
+        let has_statements = || self.statements.most_called.is_some();
+        self.sessions.is_some() || sampled() || has_threads() || has_events() || has_statements()
     }
 
     /// How often the same thing was read at most. Rates are left out: one output may have many.
@@ -232,14 +265,6 @@ impl<'c> Facts<'c> {
         if self.is_disk_mean { strength * MEAN } else { strength }
     }
 
-    /// The share of the threads in uninterruptible sleep that are in places for which `is` holds.
-    pub fn asleep_share(&self, is: impl Fn(&Place, Wait) -> bool) -> Option<Share> {
-        let asleep = self.asleep.as_ref().filter(|asleep| asleep.mean > 0.0)?;
-        let there = asleep.mean_where(|place| is(place, wait_of(place)));
-        let of = format!("of {:.0} threads in uninterruptible sleep", asleep.mean.max(there));
-        Some(Share { ratio: there / asleep.mean.max(there), of })
-    }
-
     /// A load average that no running thread makes: CPUs idle beside it. Without the number of CPUs only a
     /// load of many dozens is much on any host.
     pub fn load_beside_idle(&self) -> Option<Evidence> {
@@ -278,33 +303,49 @@ impl<'c> Facts<'c> {
     }
 
     /// Places in the kernel where many threads sleep, of those that `is` holds for.
-    pub fn asleep_in(&self, is: impl Fn(&Place, Wait) -> bool) -> Vec<Evidence> {
+    pub fn asleep_in(&self, is: impl Fn(&Place, Wait) -> bool) -> Vec<Sign> {
         let Some(asleep) = &self.asleep else { return Vec::new() };
         let least = MANY.max(0.5 * self.cpus.unwrap_or(0.0));
         let places = asleep.groups.iter().filter(|place| place.mean >= least && is(place, wait_of(place)));
         let evidence = |place: &Place| {
             let function = place.function().unwrap_or("an unknown function");
             let text = format!("{:.0} threads of {} slept in {function}", place.mean, place.process);
-            asleep.at(place, format!("{:.0} threads", place.mean), "0", text)
+            let evidence = asleep.at(place, format!("{:.0} threads", place.mean), "0", text);
+            let of = format!("of {:.0} threads in uninterruptible sleep", asleep.mean);
+            Sign { evidence, share: Some(Share { ratio: place.mean / asleep.mean.max(1.0), of }) }
         };
         places.map(evidence).collect()
     }
 
     /// Active sessions for which `is` holds of the true state and the server's words, if they are at
     /// least this share (0-1) of all. `what` says what they did.
-    pub fn sessions_in(&self, least: f64, what: &str, is: impl Fn(&str, &str) -> bool) -> Option<Evidence> {
+    pub fn sessions_in(&self, least: f64, what: &str, is: impl Fn(&str, &str) -> bool) -> Option<Sign> {
         let sessions = self.sessions.as_ref()?;
         let (active, count) = (sessions.active(), sessions.count(&is));
         let is_much = count >= MANY.min(active) && count >= 2.0 && count / active.max(1.0) >= least;
         let text = format!("{count:.0} of {active:.0} active sessions {what}");
-        is_much.then(|| sessions.evidence(is, "few", text)).flatten()
+        let share = Share { ratio: count / active.max(1.0), of: format!("of {active:.0} active sessions") };
+        let evidence = is_much.then(|| sessions.evidence(is, "few", text)).flatten()?;
+        Some(Sign { evidence, share: Some(share) })
     }
 
     /// Sessions of a MySQL that look idle, and those that work, if the first are many and nothing else
-    /// explains them: CPUs have room, no disk is full, and no queue was counted.
+    /// explains them: CPUs have room, no disk is full, and no queue was counted. Pools keep connections
+    /// that nobody uses, and queued ones were used lately: without a pool of threads that is known,
+    /// nearly all were.
     pub fn hidden_idle(&self) -> Option<(f64, f64)> {
+        /// No request waits longer without an error.
+        const WAITED_S: f64 = 60.0;
+        const LATELY_S: f64 = 10.0;
+        const NEARLY_ALL: f64 = 0.9;
         let sessions = self.sessions.as_ref().filter(|_| !self.is_postgresql && !self.documents.is_there)?;
-        let (idle, active) = (sessions.count(is_idle), sessions.active());
+        let active = sessions.active();
+        let lately = match self.has_pool && sessions.idle_s.is_empty() {
+            true => 1.0,
+            false if self.has_pool => sessions.lately_idle(WAITED_S),
+            false => Some(sessions.lately_idle(LATELY_S)).filter(|lately| *lately >= NEARLY_ALL)?,
+        };
+        let idle = sessions.count(is_idle) * lately;
         let has_room = self.idle.is_none() || !self.are_cpus_full();
         let may_queue = self.pool_queue.is_none() && !self.has_no_pool && self.full_disk().is_none();
         (idle >= ASLEEP.max(ASLEEP_PER_ACTIVE * active) && has_room && may_queue).then_some((idle, active))

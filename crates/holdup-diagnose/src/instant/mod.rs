@@ -8,10 +8,15 @@ pub(crate) mod counts;
 mod counts_tests;
 mod documents;
 pub(crate) mod facts;
+pub(crate) mod happened;
 mod machine;
+pub(crate) mod plans;
 pub(crate) mod pods;
 #[cfg(test)]
 mod pods_tests;
+pub(crate) mod statements;
+#[cfg(test)]
+mod statements_tests;
 
 use holdup_signals::evidence::Evidence;
 use holdup_signals::host::threads::Place;
@@ -57,22 +62,40 @@ pub(crate) struct Weighed {
     pub share: Option<Share>,
 }
 
+/// One sign: what shows it, and which share of the harm it tells.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sign {
+    pub evidence: Evidence,
+    pub share: Option<Share>,
+}
+
+impl From<Evidence> for Sign {
+    fn from(evidence: Evidence) -> Self {
+        Self { evidence, share: None }
+    }
+}
+
 impl Signs {
-    pub(crate) fn add(&mut self, strength: Strength, evidence: Evidence) {
+    /// Of several shares the largest counts, because they may cover the same waiters.
+    pub(crate) fn add(&mut self, strength: Strength, sign: impl Into<Sign>) {
+        let Sign { evidence, share } = sign.into();
         self.all.push((strength, evidence));
-    }
-
-    pub(crate) fn extend(&mut self, strength: Strength, evidence: Option<Evidence>) {
-        self.all.extend(evidence.map(|evidence| (strength, evidence)));
-    }
-
-    /// A sign that shows how much of the harm the cause accounts for. Of several shares the largest
-    /// counts, because they may cover the same waiters.
-    pub(crate) fn accounting(&mut self, strength: Strength, evidence: Evidence, share: Share) {
-        self.add(strength, evidence);
-        if share.ratio.is_finite() && self.share.as_ref().is_none_or(|known| known.ratio < share.ratio) {
+        let share = share.filter(|share| share.ratio.is_finite());
+        let is_known = |share: &Share| self.share.as_ref().is_some_and(|known| known.ratio >= share.ratio);
+        if let Some(share) = share.filter(|share| !is_known(share)) {
             self.share = Some(Share { ratio: share.ratio.clamp(0.0, 1.0), ..share });
         }
+    }
+
+    pub(crate) fn extend(&mut self, strength: Strength, sign: Option<impl Into<Sign>>) {
+        if let Some(sign) = sign {
+            self.add(strength, sign);
+        }
+    }
+
+    /// A sign that shows how much of the harm the cause accounts for.
+    pub(crate) fn accounting(&mut self, strength: Strength, evidence: Evidence, share: Share) {
+        self.add(strength, Sign { evidence, share: Some(share) });
     }
 
     /// All of them together; none without a sign.
@@ -98,5 +121,7 @@ pub(crate) fn is_read_wait(state: &str) -> bool {
 /// Whether PostgreSQL's wait event is one for its log: `WALWrite`'s holder writes and syncs it, the
 /// others wait until it is on the disk (PostgreSQL documentation, "Wait Events").
 pub(crate) fn is_log_wait(state: &str) -> bool {
-    state.ends_with("WALWrite") || state.ends_with("WALSync")
+    // Since PostgreSQL 17 they are called WalWrite and WalSync.
+    let state = state.to_ascii_lowercase();
+    state.ends_with("walwrite") || state.ends_with("walsync")
 }

@@ -9,8 +9,8 @@ use holdup_recording::metrics::Metric;
 use holdup_recording::rows::Event;
 use holdup_recording::words::percent;
 use holdup_recording::{Labels, metrics};
-use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
+use holdup_signals::{View, Window};
 
 use super::Signs;
 use crate::next_command::PasteNextReport;
@@ -45,6 +45,8 @@ struct Container {
     restarts: f64,
     /// How it ended last.
     ended: Option<(String, String)>,
+    /// When that was, nanoseconds.
+    ended_at: i64,
     out_of_memory: u64,
     /// Why it is not running.
     waits: Option<String>,
@@ -121,6 +123,7 @@ impl<'c> Pods<'c> {
             ("container_restarted", _, reason) => {
                 one.out_of_memory += u64::from(reason == FOR_MEMORY);
                 one.ended = Some((reason.to_owned(), label("exit_code").to_owned()));
+                one.ended_at = event.observed_at;
             }
             ("kubernetes", _, reason) if event.labels.get("object").is_none() => match reason {
                 FOR_MEMORY | "OOMKilling" => one.out_of_memory += count,
@@ -165,6 +168,7 @@ impl<'c> Pods<'c> {
             one.cpu_used = one.cpu_used.or(whole.cpu_used);
             one.waits = one.waits.take().or(whole.waits);
             one.ended = one.ended.take().or(whole.ended);
+            one.ended_at = one.ended_at.max(whole.ended_at);
             if one.why.is_empty() {
                 one.why = whole.why;
             }
@@ -203,6 +207,23 @@ impl<'c> Pods<'c> {
             let kind = if one.ended.is_some() { "container_restarted" } else { "kubernetes" };
             let text = format!("{} was killed because it reached its memory limit ({FOR_MEMORY})", shown(key));
             signs.add(CERTAIN, self.event_evidence(kind, FOR_MEMORY.to_owned(), text));
+        }
+    }
+
+    /// Containers that ended in `window` by themselves or by somebody else, and were restarted: neither
+    /// for lack of memory nor by a probe. One that had done its work is no failure.
+    pub fn restarts(&self, window: Window, signs: &mut Signs) {
+        let is_other = |one: &Container| one.out_of_memory == 0 && one.kills + one.liveness_failures == 0;
+        let failed = |reason: &str, code: &str| !matches!(reason, FOR_MEMORY | "Completed" | "unknown") && code != "0";
+        for (key, one) in self.all.iter().filter(|(_, one)| is_other(one) && window.contains(one.ended_at)) {
+            let Some((reason, code)) = one.ended.as_ref().filter(|(reason, code)| failed(reason, code)) else {
+                continue;
+            };
+            let code = if code.is_empty() { String::new() } else { format!(", exit code {code}") };
+            let often = times(one.restarts.max(1.0) as u64);
+            let text = format!("{} was restarted {often}, the last time after: {reason}{code}", shown(key));
+            let observed = format!("{:.0} restarts", one.restarts);
+            signs.add(STRONG, self.event_evidence("container_restarted", observed, text));
         }
     }
 

@@ -31,7 +31,7 @@ pub fn diagnose_fleet(fleet: &mut Fleet, window: Option<Window>) -> Diagnosis {
         fleet.look_from(*first);
     }
     let elsewhere = std::cell::Cell::new(elsewhere);
-    let mut diagnosis = super::diagnose_beside(&fleet.recording, window, || elsewhere.take());
+    let mut diagnosis = super::diagnose_beside(&fleet.recording, window, || elsewhere.take()).named();
     name_hosts(&mut diagnosis, fleet);
     diagnosis.fleet = Some(report(fleet));
     diagnosis

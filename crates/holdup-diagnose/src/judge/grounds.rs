@@ -5,9 +5,9 @@
 use holdup_signals::Window;
 use holdup_signals::host::disturbance::Disturbance;
 
-use super::sentences::{answer, by_counters, is_load_carried, is_spoiled, of_search};
+use super::sentences::{answer, is_load_carried, is_spoiled, of_search};
 use super::suspects::Suspects;
-use super::{CULPRIT_RATIO, at_limit, failed, snapshot, standing};
+use super::{CULPRIT_RATIO, failed, given, standing};
 use crate::case::Case;
 use crate::counters::CounterJudgement;
 use crate::ledger::LedgerRow;
@@ -22,8 +22,8 @@ pub(super) struct Grounds<'c, 'r> {
     pub is_measured: bool,
     /// What counters say alone.
     pub counted: Option<CounterJudgement>,
-    /// What stands out in one instant, or all along, where counters name nothing.
-    pub instant: Option<snapshot::Judgement>,
+    /// What the evidence supports, if no source measured response time.
+    pub given: Option<given::Judgement>,
     /// The search, if the load was one.
     pub search: Option<SearchReport>,
     pub disturbance: Disturbance,
@@ -36,17 +36,9 @@ impl<'c, 'r> Grounds<'c, 'r> {
     pub(super) fn find(case: &'c Case<'r>) -> Self {
         let is_measured = !case.client.seconds.is_empty();
         let counted = CounterJudgement::judge(case);
-        let instant = if is_measured { None } else { without_course(case, counted.as_ref()) };
+        let given = (!is_measured).then(|| given::judge(case, counted.as_ref()));
         let disturbance = Disturbance::find(&case.view(case.whole()));
-        Self {
-            case,
-            is_measured,
-            counted,
-            instant,
-            search: search::report(case.recording),
-            disturbance,
-            uncounted: None,
-        }
+        Self { case, is_measured, counted, given, search: search::report(case.recording), disturbance, uncounted: None }
     }
 
     /// Whether nothing was slow in a system that was only watched.
@@ -75,9 +67,8 @@ impl<'c, 'r> Grounds<'c, 'r> {
     /// The verdict and its sentence.
     pub(super) fn say(&self, suspects: &Suspects, not_judged: &[NotJudged]) -> (Answer, String) {
         let (case, culprit) = (self.case, suspects.culprit());
-        let (mut verdict, mut headline) = match (&self.instant, &self.search, &self.uncounted) {
-            (Some(instant), _, _) => (instant.verdict, instant.headline.clone()),
-            _ if !self.is_measured => by_counters(case, self.counted.as_ref(), culprit),
+        let (mut verdict, mut headline) = match (&self.given, &self.search, &self.uncounted) {
+            (Some(given), _, _) => (given.verdict, given.headline.clone()),
             (_, Some(report), _) => of_search(report, case, culprit, &self.disturbance),
             (_, None, Some(found)) => (Answer::Found, standing::uncounted(found)),
             _ => answer(case, culprit, suspects.tied.as_deref(), &self.disturbance),
@@ -106,10 +97,9 @@ impl<'c, 'r> Grounds<'c, 'r> {
         not_judged: &[NotJudged],
         ledger: &[LedgerRow],
     ) -> Option<SplitReport> {
-        match (&self.instant, suspects.root()) {
+        match (&self.given, suspects.root()) {
             _ if verdict == Answer::Healthy => self.speaks_for_a_part().then(rivals::of_a_part),
-            (Some(instant), _) => instant.split.clone(),
-            _ if !self.is_measured => self.counted.as_ref()?.rivals().map(rivals::of_counters),
+            (Some(given), _) => given.split.clone(),
             _ if !self.are_fit() => None,
             (_, Some(root)) => match &suspects.rival {
                 Some(rival) => Some(rivals::of_two(root, rival, not_judged)),
@@ -127,17 +117,6 @@ impl<'c, 'r> Grounds<'c, 'r> {
 
     /// The time that an answer without response time is about.
     pub(super) fn alone(&self) -> Option<Window> {
-        let counted = self.counted.as_ref().and_then(|counted| counted.alone(self.case));
-        counted.or_else(|| self.instant.as_ref()?.window)
+        self.given.as_ref()?.window
     }
-}
-
-/// The answer without response times where counters name nothing: from a provider's percentages of
-/// its limits, or from what stands out all along, where there are too few samples for a usual value
-/// or none left it.
-fn without_course(case: &Case<'_>, counted: Option<&CounterJudgement>) -> Option<snapshot::Judgement> {
-    let is_named = counted.is_some_and(|counted| !counted.findings().is_empty());
-    let at_limit = if is_named { None } else { at_limit::judge(case) };
-    let is_usual = counted.is_none_or(|counted| counted.episodes.is_empty());
-    at_limit.or_else(|| snapshot::judge(case).filter(|_| is_usual))
 }

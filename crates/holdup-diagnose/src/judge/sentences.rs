@@ -13,13 +13,12 @@ use holdup_signals::time::requests::{mean_over, send_lag_ms};
 use holdup_signals::{Degradation, Window};
 
 use super::CULPRIT_RATIO;
+use crate::between;
 use crate::case::{Case, SPOILED};
 use crate::causes::capital;
-use crate::counters::CounterJudgement;
 use crate::resources::cpu::CpuUse;
 use crate::search::{self, SearchReport};
 use crate::verdict::{Answer, Finding, NAMED};
-use crate::{between, figures};
 
 /// From this factor on, a rate is more load.
 const MORE_LOAD: f64 = 1.25;
@@ -77,36 +76,6 @@ pub(super) fn is_load_carried(case: &Case<'_>) -> bool {
         let rates = rate(c.slow).zip(c.baseline.and_then(rate));
         rates.is_some_and(|(now, before)| now >= MORE_LOAD * before)
     })
-}
-
-/// The answer if no source measured response time: from counters alone, if they are strong enough.
-pub(super) fn by_counters(
-    case: &Case<'_>,
-    counted: Option<&CounterJudgement>,
-    culprit: Option<&Finding>,
-) -> (Answer, String) {
-    match (counted, culprit) {
-        (Some(counted), Some(f)) => {
-            let headline = format!(
-                "{}: {}. No source measures response time, so its cost is not known.",
-                f.title,
-                counted.text(case)
-            );
-            (Answer::Found, headline)
-        }
-        (Some(counted), None) if !counted.episodes.is_empty() => {
-            let text = capital(&counted.text(case));
-            (Answer::Undecided, format!("{text}. No source measures response time to show if that matters."))
-        }
-        (Some(counted), None) => {
-            (Answer::Undecided, format!("{} {}.", figures::headline(case), capital(&counted.text(case))))
-        }
-        (None, _) => {
-            let said = |text: String| format!("No source measures response time, but this stands out: {text}.");
-            let headline = super::conspicuous::text(case).map(said);
-            (Answer::Undecided, headline.unwrap_or_else(|| figures::headline(case)))
-        }
-    }
 }
 
 /// The kind of answer and its sentence.

@@ -185,10 +185,7 @@ fn named(fault: Fault) -> (Option<String>, Vec<String>) {
     let diagnosis = judged(fault);
     let symptoms = diagnosis.findings.iter().filter(|finding| finding.role == Role::Symptom);
     let symptoms = symptoms.map(|finding| finding.cause.slug().to_owned()).collect();
-    if diagnosis.culprit.is_none() {
-        eprintln!("{}: {:?}", diagnosis.headline, diagnosis.findings);
-    }
-    (diagnosis.culprit.map(|cause| cause.slug().to_owned()), symptoms)
+    (diagnosis.likeliest().map(|finding| finding.cause.slug().to_owned()), symptoms)
 }
 
 fn is_found(diagnosis: &Diagnosis, cause: &str) -> bool {

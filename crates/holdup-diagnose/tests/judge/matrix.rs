@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdup_diagnose::causes::Outcome;
-use holdup_diagnose::verdict::{Answer, Diagnosis, Role};
+use holdup_diagnose::verdict::{Answer, Diagnosis, Finding, NAMED, Role};
 use holdup_diagnose::{Case, Cause, diagnose};
 use holdup_recording::Recording;
 use holdup_recording::rows::Thread;
@@ -98,15 +98,21 @@ fn as_accepted(all: &[Judged]) -> Vec<String> {
     problems
 }
 
+/// The likeliest cause of a fault, named or not; none of several that tie.
+fn likeliest(diagnosis: &Diagnosis) -> Option<&'static str> {
+    let is_alone = |finding: &&Finding| diagnosis.is_named() || finding.confidence < NAMED;
+    diagnosis.likeliest().filter(is_alone).map(|finding| finding.cause.slug())
+}
+
 /// What each lab expects of its variants is what is said of the recordings that were cut from them.
 fn what_is_so(all: &[Judged]) -> Vec<String> {
     let wrong = all.iter().filter(|Judged { fixture, diagnosis, .. }| match &fixture.truth {
-        Truth::Broken(expected) => diagnosis.culprit.map(Cause::slug) != Some(expected.as_str()),
+        // The likeliest is right, also where too little is sure to name it.
+        Truth::Broken(expected) => likeliest(diagnosis) != Some(expected.as_str()),
         Truth::Healthy => diagnosis.verdict != Answer::Healthy,
         Truth::Unknown => diagnosis.verdict != Answer::Undecided,
     });
-    let what =
-        |j: &Judged| j.diagnosis.culprit.map_or_else(|| format!("{:?}", j.diagnosis.verdict), |c| c.slug().to_owned());
+    let what = |j: &Judged| likeliest(&j.diagnosis).map_or_else(|| format!("{:?}", j.diagnosis.verdict), str::to_owned);
     known_wrong::changed("verdict", wrong.map(|j| (j.fixture.name.clone(), what(j))))
 }
 

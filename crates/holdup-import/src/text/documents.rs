@@ -50,7 +50,7 @@ pub fn cut_documents(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> (Vec<Doc
 }
 
 /// The JSON value that `text` begins with.
-fn document(text: &str) -> Option<&str> {
+pub(super) fn document(text: &str) -> Option<&str> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     values.next()?.ok()?;
     text.get(..values.byte_offset())

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use regex::RegexSet;
 
-use super::command;
+use super::pipeline;
 use super::paste::Line;
 
 /// The columns of the rows that each pattern of [`shapes`] knows.
@@ -59,7 +59,7 @@ pub(super) fn with_headers(lines: Vec<Line>) -> Vec<Line> {
     let (mut expected, mut is_below) = (None, false);
     for line in lines {
         if line.is_command {
-            expected = command::columns(&command::stages(&line.text));
+            expected = pipeline::columns(&pipeline::stages(&line.text));
             is_below = false;
         } else if line.is_blank() {
             is_below = false;
@@ -71,7 +71,7 @@ pub(super) fn with_headers(lines: Vec<Line>) -> Vec<Line> {
                 None => shape(&line.text).map(str::to_owned),
             };
             if let Some(text) = header {
-                all.push(Line { number: line.number, text, is_command: false, stamp: line.stamp });
+                all.push(Line { number: line.number, text, is_command: false, is_continued: false, stamp: line.stamp });
                 is_below = true;
             }
         }

@@ -4,7 +4,7 @@
 //! them; lines that no kind reads are kept and counted. Pure: bytes in, rows out.
 
 mod clock;
-mod command;
+mod commands;
 mod context;
 mod documents;
 mod headed;
@@ -13,15 +13,18 @@ mod kinds;
 mod number;
 mod out;
 mod paste;
+mod pipeline;
 mod table;
 
 use holdup_recording::Batch;
 
 pub use documents::{Document, cut_documents, is_only_commands};
 
+use commands::{Command, commands};
 use context::Context;
 use kinds::Kind;
 use paste::Line;
+use table::Select;
 
 /// Lines kept of those that were not understood.
 const UNREAD_KEPT: usize = 1_000;
@@ -92,32 +95,48 @@ pub struct Pasted {
 pub fn recognises(head: &[u8]) -> bool {
     let lines = headed::with_headers(paste::lines(head, kinds::is_heading));
     let lines = lines.get(..HEAD_LINES).unwrap_or(&lines);
-    (0..lines.len()).any(|at| {
-        let block = block(lines, at);
-        !block.is_empty() && Kind::of(block).is_some()
-    })
+    outline(lines, &commands(lines)).iter().any(|place| place.found.is_some())
+}
+
+/// How a kind was recognised.
+#[derive(Clone, Copy)]
+struct Recognised<'c> {
+    kind: &'static Kind,
+    /// The statement whose result it is.
+    above: Option<&'c Select>,
+    /// Whether its header was cut.
+    is_headless: bool,
 }
 
 /// What begins at a line, and where that must end: at a command or at an output of another kind.
-struct Place {
-    kind: Option<&'static Kind>,
+struct Place<'c> {
+    found: Option<Recognised<'c>>,
     end: usize,
 }
 
 /// The places of all lines. Outputs may follow each other without an empty line.
-fn outline(lines: &[Line]) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::with_capacity(lines.len());
+fn outline<'c>(lines: &[Line], commands: &'c [Command]) -> Vec<Place<'c>> {
+    let mut places: Vec<Place<'_>> = Vec::with_capacity(lines.len());
     let mut block_end = lines.len();
     // The next output: its first line, its kind, its end.
     let mut next: Option<(usize, &'static Kind, usize)> = None;
+    let mut command = commands.iter().rev().peekable();
     for (at, line) in lines.iter().enumerate().rev() {
         if line.is_command {
             (block_end, next) = (at, None);
         }
+        while command.peek().is_some_and(|command| command.last >= at) {
+            command.next();
+        }
+        let above = command.peek().filter(|command| {
+            let between = lines.get(command.last + 1..at).unwrap_or_default();
+            between.iter().all(Line::is_blank)
+        });
         let rest = lines.get(at..block_end).unwrap_or_default();
-        let kind = if line.is_blank() { None } else { Kind::of(rest) };
+        let above = above.and_then(|command| command.select.as_ref());
+        let found = if line.is_blank() { None } else { Kind::of(rest, above) };
         let mut end = at + 1;
-        if let Some(kind) = kind {
+        if let Some((kind, _)) = found {
             end = match next {
                 // Lines within a document may look like other outputs.
                 _ if kind.is_document() => at + json::read(rest).map_or(1, |document| document.used),
@@ -127,17 +146,11 @@ fn outline(lines: &[Line]) -> Vec<Place> {
             };
             next = Some((at, kind, end));
         }
-        places.push(Place { kind, end });
+        let found = found.map(|(kind, is_headless)| Recognised { kind, above, is_headless });
+        places.push(Place { found, end });
     }
     places.reverse();
     places
-}
-
-/// The lines from `at` up to the next command.
-fn block(lines: &[Line], at: usize) -> &[Line] {
-    let rest = lines.get(at..).unwrap_or_default();
-    let end = rest.iter().position(|line| line.is_command).unwrap_or(rest.len());
-    rest.get(..end).unwrap_or_default()
 }
 
 impl Pasted {
@@ -164,28 +177,35 @@ impl Pasted {
     fn read_lines(&mut self, file: &str, bytes: &[u8]) {
         self.parts_before = self.parts.len();
         let lines = headed::with_headers(paste::lines(bytes, kinds::is_heading));
-        let outline = outline(&lines);
+        let commands = commands(&lines);
+        let outline = outline(&lines, &commands);
         let mut next = 0;
+        let mut coming = commands.iter().peekable();
         while let (Some(line), Some(place)) = (lines.get(next), outline.get(next)) {
             match line.stamp {
                 Some(stamp) if self.context.takes_boot(stamp) => {}
                 Some(stamp) => self.context.set_time(stamp),
                 None => {}
             }
-            if line.is_command {
-                self.context.begin_command(&line.text);
+            while coming.peek().is_some_and(|command| command.first < next) {
+                coming.next();
             }
-            if line.is_command || line.is_blank() {
+            if let Some(command) = coming.next_if(|command| command.first == next) {
+                self.context.begin_command(&command.text);
+                next = command.last + 1;
+                continue;
+            }
+            if line.is_blank() {
                 next += 1;
                 continue;
             }
             let own = lines.get(next..place.end).unwrap_or_default();
-            next += match place.kind {
+            next += match place.found {
                 _ if self.context.takes_answer(&line.text) => {
                     self.push(file, "answer to a command", own.get(..1).unwrap_or_default(), 1, None);
                     1
                 }
-                Some(kind) => self.read_output_of(kind, file, own).max(1),
+                Some(found) => self.read_output_of(found, file, own).max(1),
                 None => {
                     if !self.context.takes_time(&line.text) {
                         self.keep_unread(file, line);
@@ -197,9 +217,10 @@ impl Pasted {
     }
 
     /// Reads the output of a kind; returns the number of lines read.
-    fn read_output_of(&mut self, kind: &Kind, file: &str, lines: &[Line]) -> usize {
+    fn read_output_of(&mut self, found: Recognised<'_>, file: &str, lines: &[Line]) -> usize {
+        let Recognised { kind, above, is_headless } = found;
         let before = self.context.mark();
-        let used = kind.read(lines, &mut self.context).min(lines.len());
+        let used = kind.read(lines, (above, is_headless), &mut self.context).min(lines.len());
         let (rows, span) = self.context.since(before);
         for place in std::mem::take(&mut self.context.unread) {
             if let Some(line) = lines.get(place) {

@@ -145,6 +145,8 @@ impl Out {
             + self.batch.sessions.len()
             + self.batch.threads.len()
             + self.batch.settings.len()
+            + self.batch.statements.len()
+            + self.batch.plans.len()
             + self.batch.events.len()
             + self.reported
     }

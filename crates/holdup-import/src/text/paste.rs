@@ -2,6 +2,7 @@
 //! kept: it tells the interval and the units of the output below it.
 
 use regex::Regex;
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use super::clock;
@@ -20,6 +21,8 @@ pub(super) struct Line {
     pub(super) text: String,
     /// Whether the text is a command after a prompt.
     pub(super) is_command: bool,
+    /// Whether the command goes on with that of the line above.
+    pub(super) is_continued: bool,
     /// Its leading time stamp, nanoseconds.
     pub(super) stamp: Option<i64>,
 }
@@ -80,29 +83,61 @@ fn clean(line: &[u8]) -> String {
             },
             '\u{a0}' | '\u{202f}' => out.push(' '),
             '\t' => out.push('\t'),
-            // Lines that psql and others draw.
-            '\u{2502}' => out.push('|'),
-            '\u{2500}' => out.push('-'),
-            '\u{253c}' => out.push('+'),
             '\u{feff}' => {}
             c if c.is_control() => {}
             c => out.push(c),
         }
     }
-    out
+    plain_lines(out)
+}
+
+/// The line with signs for what psql and others draw: bars, dashes, and where they meet. Where a line
+/// does not end in one, they are branches of a tree, which other tools draw with the same signs.
+fn plain_lines(line: String) -> String {
+    let is_drawn = |c: char| ('\u{2500}'..='\u{257f}').contains(&c);
+    if !line.contains(is_drawn) {
+        return line;
+    }
+    let meets = line.trim_end().ends_with(is_drawn);
+    let plain = |c: char| match c {
+        '\u{2502}' | '\u{2503}' | '\u{2551}' => '|',
+        '\u{2500}' | '\u{2501}' | '\u{2550}' => '-',
+        '\u{253c}' => '+',
+        c if meets && is_drawn(c) => '+',
+        c => c,
+    };
+    line.chars().map(plain).collect()
 }
 
 fn understood(number: usize, text: &str, is_heading: fn(&str) -> bool) -> Line {
-    let text = text.trim_end_matches(' ');
-    if let Some(command) = command(text, is_heading) {
-        return Line { number, text: command.to_owned(), is_command: true, stamp: None };
+    let text = unescaped(text.trim_end_matches(' '));
+    if let Some((prompt, command)) = command(&text, is_heading) {
+        let is_continued = is_continuation(prompt);
+        return Line { number, text: command.to_owned(), is_command: true, is_continued, stamp: None };
     }
-    let (stamp, text) = clock::leading(text);
-    Line { number, text: text.to_owned(), is_command: false, stamp }
+    let (stamp, text) = clock::leading(&text);
+    Line { number, text: text.to_owned(), is_command: false, is_continued: false, stamp }
 }
 
-/// The command after a prompt of a shell, `mysql` or `psql`.
-fn command(text: &str, is_heading: fn(&str) -> bool) -> Option<&str> {
+/// The text without the references by which HTML writes the signs that it needs itself.
+fn unescaped(text: &str) -> Cow<'_, str> {
+    const SIGNS: [(&str, &str); 6] =
+        [("&gt;", ">"), ("&lt;", "<"), ("&quot;", "\""), ("&#39;", "'"), ("&nbsp;", " "), ("&amp;", "&")];
+    match SIGNS.iter().any(|(reference, _)| text.contains(reference)) {
+        true => Cow::Owned(SIGNS.iter().fold(text.to_owned(), |text, (of, sign)| text.replace(of, sign))),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Whether a prompt asks for more of the statement above: `->` of mysql, `shop-#` and `shop(#` of psql.
+fn is_continuation(prompt: &str) -> bool {
+    let prompt = prompt.trim();
+    let of_psql = || prompt.ends_with(['#', '>']) && prompt[..prompt.len() - 1].ends_with(['-', '(', '\'', '"']);
+    matches!(prompt, "->" | "'>" | "\">" | "`>" | "/*>") || of_psql()
+}
+
+/// The prompt of a shell, `mysql` or `psql`, and the command after it.
+fn command(text: &str, is_heading: fn(&str) -> bool) -> Option<(&str, &str)> {
     if !text.contains(['$', '#', '%', '>', '*']) {
         return None;
     }
@@ -110,13 +145,14 @@ fn command(text: &str, is_heading: fn(&str) -> bool) -> Option<&str> {
     // Without bounds on repeats, which would make the pattern large.
     let prompt = PROMPT.get_or_init(|| {
         let place = r"\[[^\]|]+\]|\([\w.-]+\) ?|[\w.-]+@[\w.-]+(?:[: ][^\s|]*)?";
-        let client = r"(?:mysql|MariaDB \[[^\]]*\])> |[\w-]+[=-][#>*] ?|redis [\w.:-]+> |[\w.-]+:\d+(?:\[\d+\])?> ";
+        let client = r"(?:mysql|MariaDB \[[^\]]*\])> |[\w-]+[=(-][#>*] ?|redis [\w.:-]+> |[\w.-]+:\d+(?:\[\d+\])?> ";
         let client = format!(r"{client}|(?:[\w:.-]+ )?(?:\[[^\]]*\] )?[\w.:-]+> (?:db|rs|sh|use|show)\b");
-        Regex::new(&format!(r"^ ?(?:(?:{place})?\s?[$#%](?:\s+|$)|{client}|\s*-> )")).ok()
+        Regex::new(&format!(r"^ ?(?:(?:{place})?\s?[$#%](?:\s+|$)|{client}|\s*-> | {{3,}}['\x22`]> )")).ok()
     });
     let found = prompt.as_ref()?.find(text).filter(|_| !is_heading(text))?;
     // A lone sign may be a comment, but a command has a word.
-    text.get(found.end()..).map(str::trim)
+    let (prompt, command) = text.split_at_checked(found.end())?;
+    Some((prompt, command.trim()))
 }
 
 #[cfg(test)]
@@ -149,7 +185,7 @@ mod tests {
             ("  4711 mysql     20   0", None),
             ("sda   1,0", None),
         ] {
-            assert_eq!(command(text, is_heading), expected, "{text}");
+            assert_eq!(command(text, is_heading).map(|(_, command)| command), expected, "{text}");
         }
     }
 

@@ -1,21 +1,29 @@
 //! Tables as tools and clients print them, all read here by the words of their header: columns apart
 //! by blanks (`vmstat`), cells below the beginning of their name (`kubectl`), and result sets: `mysql`'s
-//! table, its vertical form and its tabs; `psql`'s aligned, expanded and unaligned forms and its CSV.
-//! Rows and cells may be cut, cells may be empty or span lines.
+//! table, its vertical form and its tabs; `psql`'s aligned, expanded and unaligned forms; CSV and
+//! Markdown. Rows and cells may be cut, cells may be empty or span lines.
 
 mod result_set;
+mod shape;
+mod statement;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 
-pub(super) use self::result_set::{Table, footer_line, header, read};
+pub(super) use self::result_set::{Table, footer_line, read};
+pub(super) use self::shape::{header, header_of_rows, is_drawn_line};
+pub(super) use self::statement::{Select, select};
 use super::number::number;
 
 /// The names of a table's columns, in order, and how its rows are cut.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Columns<'n> {
     pub(super) names: Vec<Cow<'n, str>>,
+    /// Of a result set what each column shows, where that is known and its name is another one.
+    shows: Vec<Cow<'static, str>>,
+    /// Of a result set the tables that were asked, if its statement stands above.
+    from: Vec<String>,
     /// Of columns apart by blanks, the one whose values may hold blanks.
     words: Option<usize>,
     /// Of cells below their names, where each begins, in characters.
@@ -52,7 +60,12 @@ impl<'n> Columns<'n> {
 
     /// The place of the first of `aliases` that is a column.
     pub(super) fn place(&self, aliases: &[&str]) -> Option<usize> {
-        aliases.iter().find_map(|alias| self.names.iter().position(|name| name.eq_ignore_ascii_case(alias)))
+        place(&self.names, &self.shows, aliases)
+    }
+
+    /// Whether the statement above asked one of these tables.
+    pub(super) fn is_from(&self, tables: &[&str]) -> bool {
+        self.from.iter().any(|name| tables.contains(&name.as_str()))
     }
 
     /// Whether it has one of these columns.
@@ -81,7 +94,7 @@ impl<'n> Columns<'n> {
             let to = last.as_ptr() as usize - line.as_ptr() as usize + last.len();
             values.splice(place..=end, [line.get(from..to).unwrap_or(first)]);
         }
-        Row { names: &self.names, cells: values.into_iter().map(Some).collect() }
+        Row { names: &self.names, shows: &self.shows, cells: values.into_iter().map(Some).collect() }
     }
 
     /// The cells of a line below their names; none if it is not of this table.
@@ -98,8 +111,14 @@ impl<'n> Columns<'n> {
         };
         let is_row = cells.first().is_some_and(|first| !first.is_empty()) && cells.len() == self.len();
         let cell = |cell: &'t str| Some(cell).filter(|cell| !cell.is_empty() && *cell != "<none>");
-        is_row.then(|| Row { names: &self.names, cells: cells.into_iter().map(cell).collect() })
+        is_row.then(|| Row { names: &self.names, shows: &self.shows, cells: cells.into_iter().map(cell).collect() })
     }
+}
+
+/// The place of the first of `aliases` that is a column's name, or what one shows.
+fn place(names: &[Cow<'_, str>], shows: &[Cow<'static, str>], aliases: &[&str]) -> Option<usize> {
+    let of = |all: &[Cow<'_, str>], alias: &str| all.iter().position(|name| name.eq_ignore_ascii_case(alias));
+    aliases.iter().find_map(|alias| of(names, alias).or_else(|| of(shows, alias)))
 }
 
 /// The line with blanks for tabs, to the next multiple of eight.
@@ -131,6 +150,7 @@ fn apart(line: &str, most: usize) -> Vec<&str> {
 /// The cells of one row; none for an empty one, and for NULL.
 pub(super) struct Row<'c, 't> {
     names: &'c [Cow<'c, str>],
+    shows: &'c [Cow<'static, str>],
     cells: Vec<Option<&'t str>>,
 }
 
@@ -142,13 +162,12 @@ impl<'c, 't> Row<'c, 't> {
 
     /// Whether its table has one of these columns.
     pub(super) fn has_any(&self, aliases: &[&str]) -> bool {
-        self.names.iter().any(|name| aliases.iter().any(|alias| name.eq_ignore_ascii_case(alias)))
+        place(self.names, self.shows, aliases).is_some()
     }
 
     /// The text below the first of `aliases` that is a column.
     pub(super) fn text(&self, aliases: &[&str]) -> Option<&'t str> {
-        let place = |alias: &&str| self.names.iter().position(|name| name.eq_ignore_ascii_case(alias));
-        *self.cells.get(aliases.iter().find_map(place)?)?
+        *self.cells.get(place(self.names, self.shows, aliases)?)?
     }
 
     /// The number below the first of `aliases` that is a column.

@@ -45,6 +45,11 @@ pub const ID: u16 = 10;
 /// Number of `Thread_id`, as MariaDB calls it.
 pub const THREAD_ID: u16 = 11;
 
+/// Number of `Pages_read_time`, which MariaDB logs in milliseconds.
+pub const PAGES_READ_TIME: u16 = 12;
+/// Number of `Engine_time`, which MariaDB logs in milliseconds.
+pub const ENGINE_TIME: u16 = 13;
+
 /// The known attributes, first in the order of the numbers above and then in that of reports.
 const KNOWN: &[(&str, Unit)] = &[
     ("Query_time", Unit::Time),
@@ -59,6 +64,8 @@ const KNOWN: &[(&str, Unit)] = &[
     ("Errno", Unit::Text),
     ("Id", Unit::Text),
     ("Thread_id", Unit::Text),
+    ("Pages_read_time", Unit::Time),
+    ("Engine_time", Unit::Time),
     ("Rows_affected", Unit::Number),
     ("Rows_read", Unit::Number),
     ("Bytes_sent", Unit::Number),

@@ -45,6 +45,12 @@ pub fn likeness(head: &[u8]) -> usize {
     lines.filter(|line| is_log_json(after_prefix(line)) || is_log_text(&String::from_utf8_lossy(line))).count()
 }
 
+/// Whether half of the first lines at least belong to such a log.
+pub fn is_log(head: &[u8]) -> bool {
+    let lines = head.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).take(50).count();
+    lines > 0 && 2 * likeness(head) >= lines
+}
+
 /// The line without what a collector of logs put in front of its JSON.
 fn after_prefix(line: &[u8]) -> &[u8] {
     let head = line.get(..line.len().min(MOST_PREFIX)).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use holdup_sql::{Dialect, Lexer, TokenKind, key};
 
+use crate::digest::course::Course;
 use crate::digest::event::Position;
 use crate::digest::measure::Measure;
 
@@ -36,6 +37,8 @@ pub struct Plans {
     all: BTreeMap<String, Plan>,
     /// First and last logged execution.
     pub seen_us: Option<(i64, i64)>,
+    /// The course of these executions over time, if that is kept.
+    pub course: Option<Course>,
 }
 
 impl Plans {
@@ -57,6 +60,9 @@ impl Plans {
         times.add(time_us);
         if let Some(at) = at_us {
             self.seen_us = Some(self.seen_us.map_or((at, at), |(first, last)| (first.min(at), last.max(at))));
+            if let Some(course) = &mut self.course {
+                course.add_time(at.saturating_add(i64::try_from(time_us).unwrap_or(0)), time_us);
+            }
         }
         self.take(plan.shape.clone(), Plan { times, slowest: plan.steps.clone(), position });
     }
@@ -79,6 +85,9 @@ impl Plans {
             (Some(one), Some(two)) => Some((one.0.min(two.0), one.1.max(two.1))),
             (one, two) => one.or(two),
         };
+        if let (Some(mine), Some(theirs)) = (&mut self.course, &other.course) {
+            mine.merge(theirs, &Some);
+        }
         for (shape, plan) in other.all {
             self.take(shape, plan);
         }

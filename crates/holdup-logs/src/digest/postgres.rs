@@ -8,6 +8,7 @@ use memchr::memmem::Finder;
 pub mod csv;
 pub mod entry;
 mod fact;
+pub mod heard;
 pub mod json;
 pub mod prefix;
 pub mod stderr;

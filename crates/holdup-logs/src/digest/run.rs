@@ -1,6 +1,7 @@
 //! Reads files into one tally with a given number of threads: each takes the next block and reads
 //! it. The result does not depend on their number.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,8 +10,9 @@ use holdup_sql::Dialect;
 
 use crate::digest::block::{Block, Blocks};
 use crate::digest::format::{Cutter, Format, Reader};
-use crate::digest::input::{Input, InputError, open};
+use crate::digest::input::{Input, InputError, open, unpacked};
 use crate::digest::postgres::entry::{LooseEnds, tie};
+use crate::digest::postgres::heard::Listener;
 use crate::digest::postgres::prefix::Prefix;
 use crate::digest::problem::Problems;
 use crate::digest::resume::{Mark, State, pass_over};
@@ -18,6 +20,9 @@ use crate::digest::room::Room;
 use crate::digest::select::Select;
 use crate::digest::tally::{Identity, Observer, Tally, Watch};
 use crate::digest::wire::Wire;
+
+/// Memory of a statement with its course over time, without its texts, roughly.
+const COURSE_BYTES: u64 = 20 << 10;
 
 /// Options of a run.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +44,10 @@ pub struct Options {
     pub ports: Vec<(u16, Protocol)>,
     /// Memory for statements, bytes; no limit if none.
     pub most_bytes: Option<u64>,
+    /// Keep the course of each statement over time.
+    pub has_course: bool,
+    /// Listener to a PostgreSQL server's messages about itself.
+    pub listener: Option<Listener>,
 }
 
 impl Options {
@@ -50,13 +59,16 @@ impl Options {
 
     /// The room that statements share.
     pub fn room(&self) -> Option<Arc<Room>> {
-        self.most_bytes.map(|most_bytes| Arc::new(Room::new(most_bytes, self.threads)))
+        let room = Room::new(self.most_bytes?, self.threads);
+        Some(Arc::new(if self.has_course { room.with_size(COURSE_BYTES) } else { room }))
     }
 
     /// A tally of logs in `dialect`.
     pub fn tally(&self, dialect: Dialect, room: Option<&Arc<Room>>) -> Tally {
         let mut tally = Tally::new(dialect, self.identity, self.select.clone());
         tally.room = room.map(Arc::clone);
+        tally.has_course = self.has_course;
+        tally.listener.clone_from(&self.listener);
         tally
     }
 }
@@ -112,11 +124,25 @@ pub fn run_on(paths: &[PathBuf], options: &Options, mut state: Option<&mut State
     }
 }
 
+/// Reads streams, each with its name, once.
+///
+/// # Errors
+///
+/// If one cannot be read or is not a known log.
+pub fn run_streams(streams: Vec<(PathBuf, Box<dyn Read + Send>)>, options: &Options) -> Result<Outcome, InputError> {
+    let mut logs = Vec::new();
+    for (path, stream) in streams {
+        let input = unpacked(stream).map_err(|error| InputError::Open { path: path.clone(), error })?;
+        logs.push(Log::from_input(&path, input, options)?);
+    }
+    Ok(read_all(logs, options, None, options.room().as_ref()))
+}
+
 /// Reads all files once.
 fn pass(
     paths: &[PathBuf],
     options: &Options,
-    mut state: Option<&mut State>,
+    state: Option<&mut State>,
     room: Option<Arc<Room>>,
 ) -> Result<Outcome, InputError> {
     let mut logs = Vec::new();
@@ -129,6 +155,10 @@ fn pass(
             log.go_on(options, state)?;
         }
     }
+    Ok(read_all(logs, options, state, room.as_ref()))
+}
+
+fn read_all(mut logs: Vec<Log>, options: &Options, mut state: Option<&mut State>, room: Option<&Arc<Room>>) -> Outcome {
     in_order(&mut logs);
     let mut files: Vec<FileRead> = Vec::new();
     let mut whole: Option<Tally> = None;
@@ -136,20 +166,20 @@ fn pass(
     for (number, log) in logs.into_iter().enumerate() {
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let (sample, held_back) = (log.sample(), state.is_some());
-        let (file, tally, mark) = log.read(number, options, (whole.take(), room.as_ref()), &mut reader, held_back);
+        let (file, tally, mark) = log.read(number, options, (whole.take(), room), &mut reader, held_back);
         if let (Some(state), Some(mark)) = (&mut state, mark) {
             state.put(mark, &sample);
         }
         files.push(file);
         whole = Some(tally);
     }
-    let mut tally = whole.unwrap_or_else(|| options.tally(Dialect::MySql, room.as_ref()));
+    let mut tally = whole.unwrap_or_else(|| options.tally(Dialect::MySql, room));
     if let Some((_, mut reader)) = reader {
         reader.finish(&mut tally);
     }
     tie(&mut tally);
     tally.settle();
-    Ok(Outcome { files, tally })
+    Outcome { files, tally }
 }
 
 /// A log that is open and recognised, but not read yet.
@@ -206,7 +236,10 @@ impl Log {
     ///
     /// If it cannot be opened or is not a known log.
     pub fn open(path: &Path, options: &Options) -> Result<Self, InputError> {
-        let input = open(path)?;
+        Self::from_input(path, open(path)?, options)
+    }
+
+    fn from_input(path: &Path, input: Input, options: &Options) -> Result<Self, InputError> {
         let format = match options.format {
             Some(format) => format,
             None if input.head.is_empty() => Format::SlowLog,

@@ -3,6 +3,7 @@
 
 use crate::digest::attribute::{BIND_TIME, PARSE_TIME, QUERY_TIME};
 use crate::digest::counts::Counts;
+use crate::digest::course::Course;
 use crate::digest::event::{Event, Kind, Position};
 use crate::digest::measure::{Measure, ServerSums};
 use crate::digest::plan::Plans;
@@ -56,6 +57,8 @@ pub struct Shape {
     pub slowest: Option<Slowest>,
     /// Its logged plans.
     pub plans: Plans,
+    /// Its course over time, if that is kept.
+    pub course: Option<Course>,
 }
 
 /// The first and last of two periods.
@@ -107,6 +110,9 @@ impl Shape {
         for (attribute, is_so) in event.flags {
             self.flag(*attribute)[usize::from(*is_so)] += 1;
         }
+        if let Some(course) = &mut self.course {
+            course.add(event);
+        }
         if let Some(at_us) = event.at_us {
             self.seen_us =
                 Some(self.seen_us.map_or((at_us, at_us), |(first, last)| (first.min(at_us), last.max(at_us))));
@@ -132,6 +138,9 @@ impl Shape {
             self.calls = times.count;
             self.seen_us = together(self.seen_us, self.plans.seen_us);
             self.measure_mut(QUERY_TIME).merge(&times);
+            if self.course.is_some() {
+                self.course.clone_from(&self.plans.course);
+            }
         }
     }
 
@@ -193,6 +202,9 @@ impl Shape {
             mine[1] = mine[1].saturating_add(theirs[1]);
         }
         self.plans.merge(other.plans);
+        if let (Some(mine), Some(theirs)) = (&mut self.course, &other.course) {
+            mine.merge(theirs, attribute);
+        }
         if let Some(slowest) = other.slowest
             && self.is_slowest(slowest.time_us, slowest.position)
         {

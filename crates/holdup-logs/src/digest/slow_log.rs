@@ -6,7 +6,9 @@ use holdup_sql::{Dialect, key};
 use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
 
-use crate::digest::attribute::{Attributes, ERRNO, ERRORS, ID, LAST_ERRNO, SCHEMA, THREAD_ID, Unit, number, seconds};
+use crate::digest::attribute::{
+    Attributes, ENGINE_TIME, ERRNO, ERRORS, ID, LAST_ERRNO, PAGES_READ_TIME, SCHEMA, THREAD_ID, Unit, number, seconds,
+};
 use crate::digest::block::{Block, Context};
 use crate::digest::event::{Event, Kind, Position};
 use crate::digest::problem::Problem;
@@ -292,10 +294,13 @@ impl SlowLog {
     }
 }
 
+/// Times that are logged in milliseconds.
+const IN_MS: [u16; 2] = [ENGINE_TIME, PAGES_READ_TIME];
+
 /// The value of an attribute, as events have it.
 fn value(head: &mut Head, attribute: u16, unit: Unit, text: &[u8]) {
     match unit {
-        Unit::Time => match seconds(text) {
+        Unit::Time => match seconds(text).map(|us| if IN_MS.contains(&attribute) { us / 1_000 } else { us }) {
             Some(value) => head.measures.push((attribute, value)),
             None => head.has_bad_number = true,
         },

@@ -9,10 +9,12 @@ use holdup_sql::{Dialect, digest_of_text, digest_text, parsed_text, redact};
 
 use crate::digest::attribute::{Attributes, QUERY_TIME};
 use crate::digest::block::Lines;
+use crate::digest::course::Course;
 use crate::digest::event::{Event, Kind, Position};
 use crate::digest::loose::LooseEnd;
 use crate::digest::measure::ServerSums;
 use crate::digest::plan::LoggedPlan;
+use crate::digest::postgres::heard::Listener;
 use crate::digest::problem::Problems;
 use crate::digest::room::{Key, Rest, Room};
 use crate::digest::select::Select;
@@ -143,6 +145,10 @@ pub struct Tally {
     pub watch: Option<Watch>,
     /// Nothing is summed up: the executions only go to the observer.
     pub is_only_watched: bool,
+    /// Whether groups keep their course over time.
+    pub has_course: bool,
+    /// Listener to a server's messages about itself.
+    pub listener: Option<Listener>,
     /// The statements with room; none if all have.
     pub room: Option<Arc<Room>>,
     /// Totals of those without.
@@ -171,6 +177,11 @@ impl Tally {
             self.dialect = dialect;
             self.by_key.clear();
         }
+    }
+
+    /// Whether entries of PostgreSQL's log that continue another one are of use.
+    pub(super) fn wants(&self, severity: &[u8]) -> bool {
+        self.listener.is_some() || severity == b"DETAIL" && self.watch.is_some()
     }
 
     /// Counts an execution.
@@ -322,10 +333,18 @@ impl Tally {
         let index = self.shapes.len();
         let (id, text) =
             if self.select.by_statement() { (id, shortened(text)) } else { (String::new(), group.join(" ")) };
-        let shape = Shape { id, text, group: self.select.shown(&group), first: event.position, ..Shape::default() };
+        let mut shape = self.empty_shape();
+        (shape.id, shape.text, shape.first) = (id, text, event.position);
+        shape.group = self.select.shown(&group);
         self.shapes.push(shape);
         self.by_id.insert(self.scratch.clone(), u32::try_from(index).unwrap_or(u32::MAX));
         Ok(index)
+    }
+
+    fn empty_shape(&self) -> Shape {
+        let mut shape = Shape { course: self.has_course.then(Course::default), ..Shape::default() };
+        shape.plans.course.clone_from(&shape.course);
+        shape
     }
 
     fn identify(&self, event: &Event) -> (String, String) {
@@ -375,15 +394,11 @@ impl Tally {
         let mut by_index: Vec<(u32, String)> = other.by_id.into_iter().map(|(id, index)| (index, id)).collect();
         by_index.sort_unstable();
         for (theirs, (_, id)) in other.shapes.into_iter().zip(by_index) {
+            let mut new = self.empty_shape();
             let index = *self.by_id.entry(id).or_insert_with(|| {
-                let empty = Shape {
-                    id: theirs.id.clone(),
-                    text: theirs.text.clone(),
-                    group: theirs.group.clone(),
-                    first: theirs.first,
-                    ..Shape::default()
-                };
-                self.shapes.push(empty);
+                (new.id, new.text, new.first) = (theirs.id.clone(), theirs.text.clone(), theirs.first);
+                new.group.clone_from(&theirs.group);
+                self.shapes.push(new);
                 u32::try_from(self.shapes.len() - 1).unwrap_or(u32::MAX)
             });
             if let Some(mine) = self.shapes.get_mut(index as usize) {

@@ -27,6 +27,15 @@ metrics! {
     Gauge DISK_IO_CONSUMED_RATIO: Ratio = "aws_disk_io_consumed_ratio", "Share of a limit on the volume's I/O, operations or bytes";
     Gauge DATA_IO_CONSUMED_RATIO: Ratio = "aws_data_io_consumed_ratio", "Share of the limit on I/O to data files";
     Gauge LOG_WRITE_CONSUMED_RATIO: Ratio = "aws_log_write_consumed_ratio", "Share of the limit on bytes written to the log";
+    Gauge REPLICA_LAG: Seconds = "aws_replica_lag_seconds", "How far a replica is behind its source";
+    Gauge AURORA_REPLICA_LAG: Seconds = "aws_aurora_replica_lag_seconds", "How far a replica of Aurora is behind the writer";
+    Gauge AURORA_BINLOG_REPLICA_LAG: Seconds = "aws_aurora_binlog_replica_lag_seconds", "How far a cluster of Aurora is behind the server whose binary log it applies";
+    Gauge OLDEST_REPLICATION_SLOT_LAG_BYTES: Bytes = "aws_oldest_replication_slot_lag_bytes", "Log that the replication slot furthest behind has not received";
+    Gauge OLDEST_LOGICAL_REPLICATION_SLOT_LAG_BYTES: Bytes = "aws_oldest_logical_replication_slot_lag_bytes", "The same of logical slots";
+    Gauge REPLICATION_SLOT_DISK_USAGE_BYTES: Bytes = "aws_replication_slot_disk_usage_bytes", "Space that files of replication slots take";
+    Gauge TRANSACTION_LOGS_DISK_USAGE_BYTES: Bytes = "aws_transaction_logs_disk_usage_bytes", "Space that write-ahead log takes";
+    Gauge ENGINE_UPTIME: Seconds = "aws_engine_uptime_seconds", "Time since the server started";
+
     Gauge STORAGE_UTILIZATION_RATIO: Ratio = "aws_storage_utilization_ratio", "Share of the volume's space in use";
 
     @family FIGURES: "the name's end says the unit; all are gauges" = "aws_", "CloudWatch's figures by their names in lower case; `aws_os_*` of enhanced monitoring, `aws_pi_*` of Performance Insights";

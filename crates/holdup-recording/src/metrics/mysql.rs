@@ -6,9 +6,12 @@ metrics! {
 
     Gauge SESSIONS: Count = "mysql_sessions", "Sessions by `command` and `true_state` (queued, lock_wait, executing, idle)";
     Gauge REPLICA_LAG: Seconds = "mysql_replica_lag_seconds", "How far a replica is behind, by its own account";
+    Gauge REPLICA_DELAY: Seconds = "mysql_replica_delay_seconds", "How far behind a replica is told to stay (SQL_Delay)";
     Gauge REPLICA_IO_RUNNING: Boolean = "mysql_replica_io_running", "Whether the replica receives";
     Gauge REPLICA_SQL_RUNNING: Boolean = "mysql_replica_sql_running", "Whether the replica applies what it received";
     Gauge INNODB_HISTORY_LIST_LENGTH: Count = "mysql_innodb_history_list_length", "Undo logs that are not purged yet";
+    Gauge METADATA_LOCKS: Count = "mysql_metadata_locks", "Locks of tables' and other objects' definitions, by `status` (GRANTED, PENDING) and `mode`";
+    Gauge INNODB_OLDEST_TRANSACTION: Seconds = "mysql_innodb_oldest_transaction_seconds", "Age of InnoDB's oldest transaction";
     Gauge INNODB_CHECKPOINT_AGE_BYTES: Bytes = "mysql_innodb_checkpoint_age_bytes", "Redo log written since the last checkpoint";
     Gauge INNODB_LOG_CAPACITY_BYTES: Bytes = "mysql_innodb_log_capacity_bytes", "Size of the redo log";
     Gauge STATEMENT_TIMER_ERROR: Seconds = "mysql_statement_timer_error_seconds", "Uncertainty of the server's clock against ours";
@@ -81,6 +84,7 @@ metrics! {
     Counter GLOBAL_STATUS_INNODB_ROW_LOCK_TIME: Milliseconds = "mysql_global_status_innodb_row_lock_time", "Time waited for row locks";
     Counter GLOBAL_STATUS_INNODB_ROW_LOCK_WAITS: Count = "mysql_global_status_innodb_row_lock_waits", "Waits for row locks";
     Counter GLOBAL_STATUS_INNODB_ROWS_DELETED: Count = "mysql_global_status_innodb_rows_deleted", "Rows deleted from InnoDB's tables";
+    Counter GLOBAL_STATUS_INNODB_DEADLOCKS: Count = "mysql_global_status_innodb_deadlocks", "Deadlocks of transactions (MariaDB and Percona Server)";
     Counter GLOBAL_STATUS_INNODB_ROWS_INSERTED: Count = "mysql_global_status_innodb_rows_inserted", "Rows inserted into InnoDB's tables";
     Counter GLOBAL_STATUS_INNODB_ROWS_UPDATED: Count = "mysql_global_status_innodb_rows_updated", "Rows updated in InnoDB's tables";
     Gauge GLOBAL_STATUS_OPEN_TABLE_DEFINITIONS: Count = "mysql_global_status_open_table_definitions", "Table definitions that are cached";
@@ -92,6 +96,7 @@ metrics! {
     Counter GLOBAL_STATUS_TABLE_OPEN_CACHE_OVERFLOWS: Count = "mysql_global_status_table_open_cache_overflows", "Tables opened while the cache was full";
     Gauge GLOBAL_STATUS_THREADS_CONNECTED: Count = "mysql_global_status_threads_connected", "Open connections";
     Gauge GLOBAL_STATUS_THREADS_RUNNING: Count = "mysql_global_status_threads_running", "Connections that are not idle";
+    Gauge GLOBAL_STATUS_UPTIME: Seconds = "mysql_global_status_uptime", "Time since the server started";
 
     @family GLOBAL_STATUS: "as the server's manual says of the variable" = "mysql_global_status_", "Every numeric variable of SHOW GLOBAL STATUS, in lower case";
 }

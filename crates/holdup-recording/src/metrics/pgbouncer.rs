@@ -21,3 +21,29 @@ metrics! {
     Gauge POOL_SIZE: Count = "pgbouncer_pool_size", "Most server connections of each pool, by `database`";
     Gauge DATABASE_CONNECTIONS: Count = "pgbouncer_database_connections", "Server connections of all pools, by `database`";
 }
+
+/// Columns of `SHOW POOLS`, with the factor from their unit.
+pub const POOLS: &[(&str, super::Metric, f64)] = &[
+    ("cl_active", ACTIVE_CLIENTS, 1.0),
+    ("cl_waiting", WAITING_CLIENTS, 1.0),
+    ("sv_active", ACTIVE_SERVERS, 1.0),
+    ("sv_idle", IDLE_SERVERS, 1.0),
+    ("sv_used", USED_SERVERS, 1.0),
+    ("sv_login", LOGIN_SERVERS, 1.0),
+];
+
+/// Columns of `SHOW STATS`, with the factor from their unit.
+pub const STATS: &[(&str, super::Metric, f64)] = &[
+    ("total_xact_count", TRANSACTIONS, 1.0),
+    ("total_query_count", QUERIES, 1.0),
+    ("total_server_assignment_count", SERVER_ASSIGNMENTS, 1.0),
+    ("total_received", RECEIVED_BYTES, 1.0),
+    ("total_sent", SENT_BYTES, 1.0),
+    ("total_wait_time", WAIT_TIME, 1e-6),
+    ("total_xact_time", TRANSACTION_TIME, 1e-6),
+    ("total_query_time", QUERY_TIME, 1e-6),
+];
+
+/// Columns of `SHOW DATABASES`, with the factor from their unit.
+pub const DATABASES: &[(&str, super::Metric, f64)] =
+    &[("pool_size", POOL_SIZE, 1.0), ("current_connections", DATABASE_CONNECTIONS, 1.0)];

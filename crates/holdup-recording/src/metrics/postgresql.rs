@@ -24,10 +24,17 @@ metrics! {
     Gauge ACTIVITY_SESSIONS: Count = "postgresql_activity_sessions", "Processes of the server, by `state`, `wait_event_type`, `wait_event` and `backend_type`";
     Gauge CONNECTIONS: Count = "postgresql_connections", "Connections of clients";
     Gauge CONNECTIONS_MAX: Count = "postgresql_connections_max", "Connections that ordinary users may have";
+    Gauge LOCKS: Count = "postgresql_locks", "Locks, by `kind`, `mode` and whether they are `granted`";
     Gauge OLDEST_XMIN_AGE_TRANSACTIONS: Count = "postgresql_oldest_xmin_age_transactions", "Age in transactions of what keeps dead rows, by `holder` and `name`";
     Gauge OLDEST_TRANSACTION: Seconds = "postgresql_oldest_transaction_seconds", "Age of the oldest transaction";
     Gauge STAT_STATEMENTS_ENTRIES: Count = "postgresql_stat_statements_entries", "Entries of `pg_stat_statements`";
     Counter STAT_STATEMENTS_DEALLOC: Count = "postgresql_stat_statements_dealloc", "Times that `pg_stat_statements` dropped entries for lack of room";
+    Gauge REPLICATION_SLOT_RETAINED_BYTES: Bytes = "postgresql_replication_slot_retained_bytes", "Write-ahead log that a `slot` keeps; `active` is 1 while a reader is connected, `wal_status` is the server's word for the log's state";
+    Gauge REPLICATION_SLOT_SAFE_WAL_SIZE: Bytes = "postgresql_replication_slot_safe_wal_size", "Log that may still be written before a `slot` loses what it needs (max_slot_wal_keep_size)";
+    Gauge REPLICA_REPLAYED_AGE: Seconds = "postgresql_replica_replayed_age_seconds", "Age of the last transaction that this replica has replayed";
+    Gauge REPLICA_REPLAY_LAG_BYTES: Bytes = "postgresql_replica_replay_lag_bytes", "Log that this replica has received and not replayed";
+    Gauge STAT_REPLICATION_REPLAY_LAG: Seconds = "postgresql_stat_replication_replay_lag_seconds", "How long the primary's latest log took until a replica (`application_name`) had replayed it";
+    Gauge STAT_REPLICATION_REPLAY_LAG_BYTES: Bytes = "postgresql_stat_replication_replay_lag_bytes", "Log that a replica (`application_name`) has not replayed";
     Counter WAL_POSITION_BYTES: Bytes = "postgresql_wal_position_bytes", "Position in the write-ahead log";
 
     Gauge TABLE_SIZE_BYTES: Bytes = "postgresql_table_size_bytes", "Size of a `table`";
@@ -62,6 +69,7 @@ metrics! {
     Counter STAT_CHECKPOINTER_NUM_TIMED: Count = "postgresql_stat_checkpointer_num_timed", "Checkpoints that were due by time (since 17)";
     Counter STAT_DATABASE_BLKS_HIT: Count = "postgresql_stat_database_blks_hit", "Blocks found in shared buffers, by `database`";
     Counter STAT_DATABASE_BLKS_READ: Count = "postgresql_stat_database_blks_read", "Blocks read from outside shared buffers, by `database`";
+    Counter STAT_DATABASE_DEADLOCKS: Count = "postgresql_stat_database_deadlocks", "Deadlocks, by `database`";
     Counter STAT_DATABASE_SESSIONS: Count = "postgresql_stat_database_sessions", "Sessions established, by `database` (PostgreSQL 14 or later)";
     Counter STAT_DATABASE_TEMP_BYTES: Bytes = "postgresql_stat_database_temp_bytes", "Bytes written to temporary files, by `database`";
     Counter STAT_DATABASE_TUP_DELETED: Count = "postgresql_stat_database_tup_deleted", "Rows deleted, by `database`";

@@ -34,3 +34,14 @@ metrics! {
     Gauge SERVER_ONLINE: Count = "proxysql_server_online", "1 while ProxySQL sends statements to the server, by `hostgroup`, `server` and `status`";
     Counter ERRORS: Count = "proxysql_errors_total", "Errors that servers returned, by `hostgroup` and `code` (since 2.0.3)";
 }
+
+/// Columns of `stats_mysql_connection_pool`, with the factor from their unit.
+pub const SERVER: &[(&str, super::Metric, f64)] = &[
+    ("ConnUsed", CONNECTIONS_USED, 1.0),
+    ("ConnFree", CONNECTIONS_FREE, 1.0),
+    ("ConnOK", CONNECTIONS_OPENED, 1.0),
+    ("ConnERR", CONNECTION_ERRORS, 1.0),
+    ("Queries", SERVER_STATEMENTS, 1.0),
+    ("Bytes_data_sent", SENT_BYTES, 1.0),
+    ("Bytes_data_recv", RECEIVED_BYTES, 1.0),
+];

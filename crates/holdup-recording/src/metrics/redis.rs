@@ -22,6 +22,7 @@ metrics! {
     Counter INFO_TOTAL_COMMANDS_PROCESSED: Count = "redis_info_total_commands_processed", "Commands processed";
     Counter INFO_USED_CPU_SYS: Seconds = "redis_info_used_cpu_sys", "CPU time in the kernel";
     Counter INFO_USED_CPU_USER: Seconds = "redis_info_used_cpu_user", "CPU time outside of it";
+    Gauge INFO_UPTIME_IN: Seconds = "redis_info_uptime_in_seconds", "Time since the server started";
     Counter INFO_AOF_DELAYED_FSYNC: Count = "redis_info_aof_delayed_fsync", "Syncs of the append-only file that waited for the one before";
 
     @family INFO: "as the field's name ends; memory in bytes" = "redis_info_", "Every other number of `INFO`: the field's name";

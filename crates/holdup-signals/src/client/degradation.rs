@@ -195,16 +195,16 @@ impl Degradation {
 }
 
 impl Degradation {
-    /// The symptom where the generator was the limit: by no standard were requests too slow, but
-    /// the search cannot answer. None if nothing was measured.
-    pub fn of_generator(view: &ClientView, (slow, baseline): (Window, Option<Window>)) -> Option<Self> {
+    /// The symptom in a stretch that is named rather than found; `text` says by whom. None if nothing
+    /// was measured in it.
+    pub fn named(view: &ClientView, (slow, baseline): (Window, Option<Window>), text: &str) -> Option<Self> {
         let times = |window: Window| {
             let within = view.seconds.iter().filter(|s| window.contains(s.window.from));
             Distribution::merged(within.map(|s| &s.response_ms))
         };
         let slow_times = times(slow);
         Some(Self {
-            text: "the load generator was the limit, so holdup cannot name a knee".to_owned(),
+            text: text.to_owned(),
             is_slow: true,
             slow,
             episodes: vec![slow],

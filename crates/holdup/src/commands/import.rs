@@ -11,6 +11,7 @@ mod kubernetes;
 mod mixed;
 mod packets;
 mod sorted;
+mod statement_log;
 mod text;
 mod together;
 mod traces;
@@ -46,6 +47,9 @@ use crate::storing::StoreArgs;
 /// on each connection. JSON that aws prints of RDS also becomes a recording: CloudWatch, enhanced
 /// monitoring, Performance Insights, and descriptions of instances and volumes; several files make
 /// one recording. So does the output of kubectl get pods -o json and kubectl get events -o json.
+/// A database's own log becomes a recording of what each statement took, and why: the slow log of
+/// MySQL, MariaDB or Percona Server, PostgreSQL's log (text, CSV, JSON), mongod's log. Plain or
+/// compressed, of any size.
 /// MongoDB's diagnostic.data becomes a recording of the server and its machine, once a second. Give
 /// the folder or single files.
 /// Pasted text of standard tools (uptime, top, vmstat, iostat, ps, dmesg, SHOW PROCESSLIST, pg_stat
@@ -67,7 +71,9 @@ Examples:
   holdup import data.json queries.json db.json -o recordings/orders-db
   kubectl get pods -n shop -o json > pods.json; kubectl get events -n shop -o json > events.json
   holdup import pods.json events.json -o recordings/shop
-  holdup import /var/lib/mongodb/diagnostic.data -o recordings/mongod
+  holdup import /var/log/mysql/slow.log -o recordings/db; holdup diagnose recordings/db
+  holdup import postgresql-*.csv -o recordings/db
+  holdup import /var/lib/mongodb/diagnostic.data mongod.log -o recordings/mongod
   (date; uptime; top -b -n 1 -H; ps -eTo ppid,pid,user,stat,pcpu,comm,wchan:32; iostat -xt 5 3) > paste.txt
   holdup import paste.txt -o recordings/incident; holdup diagnose recordings/incident
   holdup import - --at 2026-11-26T10:11:12Z --cpus 8        paste, then Ctrl-D
@@ -271,6 +277,7 @@ fn read_group(kind: FileKind, mut files: Vec<InputFile>, dir: Option<&Path>, arg
         },
         FileKind::Traces => traces::import(files, &place, args.columns.as_ref()),
         FileKind::AccessLog => access::import(files, &place, args.log_format.as_deref()),
+        FileKind::StatementLog => statement_log::import(files, &place),
         FileKind::Ftdc => ftdc::import(files, &place),
         FileKind::Kubernetes => kubernetes::import(files, &place),
         FileKind::Cloud => aws::import(files, &place, args.db_instance.as_deref()),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use holdup_diagnose::Diagnosis;
-use holdup_diagnose::verdict::{Answer, Cleared, Finding, ObjectiveReport, Role, SnapshotReport, Span, State};
+use holdup_diagnose::verdict::{Answer, Cleared, Finding, NAMED, ObjectiveReport, SnapshotReport, Span, State};
 use holdup_recording::clock;
 use holdup_recording::words::{capital, ms};
 
@@ -30,13 +30,13 @@ const SURE: f64 = 0.75;
 /// The brief verdict; `dir` is its recording's directory, if it is on disk.
 pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
     let mut out = String::new();
-    let root = d.findings.iter().find(|f| Some(f.cause) == d.culprit);
-    let likeliest = root.or_else(|| d.findings.iter().find(|f| f.role == Role::Root));
-    title(&mut out, d, root, likeliest);
-    sentence(&mut out, d, root.filter(|_| d.is_named()));
+    let likeliest = d.likeliest();
+    let root = likeliest.filter(|_| d.is_named());
+    title(&mut out, d, likeliest);
+    sentence(&mut out, d, root);
     warnings(&mut out, d);
     search(&mut out, d);
-    if let Some(finding) = likeliest.filter(|_| d.verdict != Answer::Healthy) {
+    if let Some(finding) = likeliest {
         // The whole recording and one table of it may have the same text.
         let mut told: Vec<String> = finding.evidence.iter().map(fleet::told).collect();
         told.dedup();
@@ -70,9 +70,9 @@ pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
 }
 
 /// The word, the cause and its confidence.
-fn title(out: &mut String, d: &Diagnosis, root: Option<&Finding>, likeliest: Option<&Finding>) {
+fn title(out: &mut String, d: &Diagnosis, likeliest: Option<&Finding>) {
     let (word, style) = answer(d);
-    let Some(finding) = likeliest.filter(|_| d.verdict != Answer::Healthy) else {
+    let Some(finding) = likeliest else {
         let _ = writeln!(out, "{style}{word}{style:#}");
         return;
     };
@@ -82,7 +82,7 @@ fn title(out: &mut String, d: &Diagnosis, root: Option<&Finding>, likeliest: Opt
         (true, confidence) => ("", format!("likely ({confidence:.2})")),
     };
     // Two tied causes stand in the sentence; one number beside one of them would seem to decide.
-    let is_tied = d.verdict == Answer::Undecided && root.is_none();
+    let is_tied = !d.is_named() && finding.confidence >= NAMED;
     let grade = if is_tied { String::new() } else { format!("  {grade}") };
     let place = fleet::place(finding);
     let (name, cause) = (one_line(&finding.title), format!("{}{}", finding.cause, one_line(&place)));
@@ -251,6 +251,9 @@ fn split(out: &mut String, d: &Diagnosis, root: Option<&Finding>) {
 fn instant(out: &mut String, d: &Diagnosis, snapshot: &SnapshotReport) {
     for settled in snapshot.settles.iter().filter(|settled| !d.headline.contains(settled.as_str())) {
         cut(out, "Settled: ", settled);
+    }
+    if !d.headline.contains(&snapshot.open) {
+        cut(out, "Not settled: ", &snapshot.open);
     }
     if snapshot.paste_next.is_empty() {
         return;

@@ -54,6 +54,18 @@ const ERRORS: &[(&str, &str)] = &[
     ("server process (PID", "crash"),
 ];
 
+/// How messages begin by which a server that starts says how it had ended, or that it takes over; our
+/// word for the reason, and a sentence.
+const RESTARTS: &[(&str, &str, &str)] = &[
+    (
+        "database system was not properly shut down",
+        "crash",
+        "the server began anew and recovered: it had not shut down",
+    ),
+    ("database system was shut down", "requested", "the server began anew after an orderly shutdown"),
+    ("received promote request", "failover", "the server was promoted"),
+];
+
 /// State between entries.
 #[derive(Default)]
 pub(super) struct Events {
@@ -124,8 +136,13 @@ impl Events {
             let (table, took) = (labels.get("table").unwrap_or("?"), labels.get("elapsed_ms").unwrap_or("?"));
             return Some((kind, format!("automatic {what} of {table}: {took} ms"), labels));
         }
-        lock_wait(entry).or_else(|| temporary_file(entry))
+        lock_wait(entry).or_else(|| temporary_file(entry)).or_else(|| restart(message))
     }
+}
+
+fn restart(message: &str) -> Option<(&'static str, String, Labels)> {
+    let (_, why, text) = RESTARTS.iter().find(|(begin, ..)| message.starts_with(begin))?;
+    Some(("restart", (*text).to_owned(), Labels::new([("server", "postgresql"), ("why", why)])))
 }
 
 /// A lock wait that has lasted `deadlock_timeout`, or the end of one.
@@ -275,6 +292,18 @@ mod tests {
             ])
             .is_empty()
         );
+    }
+
+    #[test]
+    fn a_server_that_begins_anew_says_how_it_had_ended() {
+        let found = events(&[
+            entry("LOG", "database system was interrupted; last known up at 2026-11-28 10:00:00 UTC"),
+            entry("LOG", "database system was not properly shut down; automatic recovery in progress"),
+            entry("LOG", "database system was shut down at 2026-11-28 10:00:00 UTC"),
+            entry("LOG", "database system is ready to accept connections"),
+        ]);
+        let why: Vec<_> = found.iter().map(|event| (event.kind.as_str(), event.labels.get("why"))).collect();
+        assert_eq!(why, [("restart", Some("crash")), ("restart", Some("requested"))]);
     }
 
     #[test]

@@ -7,6 +7,16 @@ use crate::instant::facts::{DiskWork, Facts};
 use crate::instant::{MOST, Signs, is_log_wait};
 use crate::strength::{FAIR, WEAK};
 
+/// What MySQL and MariaDB call a session at the commit of its statement.
+const COMMITS: [&str; 6] = [
+    "query end",
+    "waiting for handler commit",
+    "starting commit",
+    "commit",
+    "Waiting for prior transaction to commit",
+    "Waiting for prior transaction to start commit",
+];
+
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     for evidence in facts.asleep_in(|place, wait| wait == Wait::Write && is_flush(place)) {
         signs.add(FAIR, evidence);
@@ -15,6 +25,9 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     if facts.is_postgresql {
         let text = "waited until the log was on the disk";
         signs.extend(FAIR * 0.9, facts.sessions_in(MOST, text, |_, state| is_log_wait(state)));
+    } else {
+        let commits = |_: &str, state: &str| COMMITS.iter().any(|of| state.eq_ignore_ascii_case(of));
+        signs.extend(FAIR * 0.9, facts.sessions_in(MOST, "stood at a commit, which waits for the log", commits));
     }
 }
 

@@ -20,7 +20,7 @@ use holdup_signals::{Missing, View, Window};
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::Rarely,
-    traits: &[Trait::WithinStatement, Trait::LongStatement],
+    traits: &[Trait::Harm, Trait::WithinStatement, Trait::LongStatement],
     signs: Some(signs::find),
     ..Definition::new(Cause::DiskFull, DOC, Judge::Alone(judge), &NEXT)
 };

@@ -19,7 +19,7 @@ use holdup_signals::time::requests::{is_latency, mean_over};
 use holdup_signals::{Missing, Window};
 
 pub const DEFINITION: Definition = Definition {
-    traits: &[Trait::InFrontOfApp, Trait::NamedByKubernetes],
+    traits: &[Trait::InFrontOfApp, Trait::Harm, Trait::NamedByKubernetes],
     follows_from: &[
         // The probe comes through the same queue, and waits no longer than its timeout.
         Edge::in_front(

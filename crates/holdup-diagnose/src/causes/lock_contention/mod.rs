@@ -52,9 +52,9 @@ const DOC: Doc = Doc {
 
 /// Shows it in one command.
 const NEXT: NextCommand = NextCommand::statement(
-    "SELECT * FROM sys.innodb_lock_waits\\G",
+    "SELECT * FROM sys.innodb_lock_waits\\G SELECT * FROM sys.schema_table_lock_waits\\G",
     "SELECT pid, pg_blocking_pids(pid), state, query FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0;",
-    "which session holds the lock that others wait for",
+    "which session holds the lock of a row or of a table's definition that others wait for",
 );
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {

@@ -10,12 +10,8 @@ use crate::strength::{FAIR, STRONG};
 const SHORT: f64 = 0.05;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
-    let is_memory = |_: &_, wait| matches!(wait, Wait::Swap | Wait::Reclaim);
-    for evidence in facts.asleep_in(is_memory) {
-        match facts.asleep_share(is_memory) {
-            Some(share) => signs.accounting(STRONG, evidence, share),
-            None => signs.add(STRONG, evidence),
-        }
+    for evidence in facts.asleep_in(|_, wait| matches!(wait, Wait::Swap | Wait::Reclaim)) {
+        signs.add(STRONG, evidence);
     }
     if let [Some((strength, evidence)), ..] = &facts.counts.stalled {
         signs.add(*strength, evidence.clone());

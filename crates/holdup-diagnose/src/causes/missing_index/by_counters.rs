@@ -14,7 +14,7 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::{DigestUse, Missing, View};
 
 /// Share (0-1) of the executions that must be without an index.
-const WITHOUT: f64 = 0.5;
+pub(super) const WITHOUT: f64 = 0.5;
 
 /// Judges statements of servers that count examined rows.
 pub(super) fn judge(
@@ -75,12 +75,17 @@ pub(super) fn judge(
 
 /// Whether an index would avoid most of its rows. Without a condition all rows are needed.
 fn reads_too_much(of: &DigestUse) -> bool {
+    reads_in_vain(of) && of.no_index >= WITHOUT * of.calls
+}
+
+/// Whether it has a condition and reads many rows for few that it sends or changes.
+pub(super) fn reads_in_vain(of: &DigestUse) -> bool {
     let text = of.text.to_uppercase();
-    let has_condition = [" WHERE ", " JOIN ", " ON ", " LIMIT "].iter().any(|word| text.contains(word));
-    has_condition
+    // A shape of MongoDB has its filter in braces.
+    let words = [" WHERE ", " JOIN ", " ON ", " LIMIT ", " FILTER {", " Q {", " QUERY {", " PIPELINE ["];
+    words.iter().any(|word| text.contains(word))
         && of.examined_each() >= ROWS
         && of.rows_examined >= EXAMINED_PER_USED * of.rows_used.max(of.calls)
-        && of.no_index >= WITHOUT * of.calls
 }
 
 /// The nearest candidate, for the evidence that clears.

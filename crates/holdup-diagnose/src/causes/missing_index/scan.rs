@@ -41,6 +41,10 @@ impl Scan {
             let loops = node.loops.unwrap_or(1.0).max(1.0);
             return with((came + removed) * loops, came * loops, "counted as it was executed");
         }
+        // MySQL and MariaDB say how many rows they expect to read.
+        if let Some((read, kept)) = node.rows_read.zip(node.rows_estimated) {
+            return with(read, kept, "as the planner expected");
+        }
         let table = node.relation.as_deref()?;
         let table = |value: &str| {
             value == table
@@ -69,5 +73,6 @@ impl Scan {
 
 /// Whether it reads a whole table and keeps only a part of the rows.
 fn throws_away(node: &Node) -> bool {
-    node.kind.ends_with("Seq Scan") && node.filter.is_some()
+    let is_whole = node.kind.ends_with("Seq Scan") || matches!(node.kind.as_str(), "ALL" | "index" | "COLLSCAN");
+    is_whole && node.filter.is_some()
 }

@@ -1,6 +1,7 @@
 //! The app queries the database one by one for what a single query could return.
 
 mod by_count;
+mod signs;
 
 use crate::change::Fix;
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::{Distribution, Missing};
 
 pub const DEFINITION: Definition = Definition {
+    signs: Some(signs::find),
     ..Definition::new(Cause::NPlusOneQueries, DOC, Judge::Alone(judge), &next_command::HEAVIEST_STATEMENTS)
 };
 

@@ -1,6 +1,8 @@
 //! A transaction that stays open keeps the versions of rows that others change, and statements read
 //! past them.
 
+mod signs;
+
 use super::parts::clearing;
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, Trait, ms, thousands};
 use crate::case::Case;
@@ -17,6 +19,7 @@ use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::OnPostgresql,
+    signs: Some(signs::find),
     traits: &[Trait::LongStatement],
     ..Definition::new(Cause::OldSnapshot, DOC, Judge::Alone(judge), &NEXT)
 };

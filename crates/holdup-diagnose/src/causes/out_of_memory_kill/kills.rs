@@ -47,16 +47,19 @@ impl Kills {
         times
     }
 
+    /// Counters that grew.
+    pub(super) fn counted(&self) -> Vec<Evidence> {
+        let grown = self.of_host.iter().chain(&self.of_cgroup).filter(|count| count.delta > 0.0);
+        let evidence = |count: &Counter| {
+            let processes = if count.delta > 1.0 { "processes" } else { "process" };
+            let text = format!("the kernel killed {:.0} {processes} for lack of memory", count.delta);
+            count.evidence(format!("{:.0} kills", count.delta), "0", text)
+        };
+        grown.map(evidence).collect()
+    }
+
     pub(super) fn evidence(&self, view: &View<'_>) -> Vec<Evidence> {
-        let mut evidence = Vec::new();
-        for count in self.of_host.iter().chain(&self.of_cgroup).filter(|c| c.delta > 0.0) {
-            let text = format!(
-                "the kernel killed {:.0} process{} for lack of memory",
-                count.delta,
-                if count.delta > 1.0 { "es" } else { "" }
-            );
-            evidence.push(count.evidence(format!("{:.0} kills", count.delta), "0", text));
-        }
+        let mut evidence = self.counted();
         if !self.told.is_empty() {
             let text = format!(
                 "according to Kubernetes, {} restart{} for lack of memory",

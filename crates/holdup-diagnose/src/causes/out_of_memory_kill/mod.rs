@@ -18,7 +18,7 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View, Window, host::processes};
 
 pub const DEFINITION: Definition = Definition {
-    traits: &[Trait::NamedByKubernetes],
+    traits: &[Trait::Harm, Trait::NamedByKubernetes],
     signs: Some(signs::find),
     ..Definition::new(Cause::OutOfMemoryKill, DOC, Judge::Alone(judge), &NEXT)
 };

@@ -1,5 +1,7 @@
 //! Writes to MongoDB's primary wait for its secondaries.
 
+mod signs;
+
 use crate::change::Fix;
 use holdup_recording::metrics::{self, Metric};
 
@@ -14,12 +16,13 @@ use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::OnMongodb,
+    signs: Some(signs::find),
     ..Definition::new(Cause::ReplicationWait, DOC, Judge::Alone(judge), &NEXT)
 };
 
 const DOC: Doc = Doc {
     title: "Writes wait for the secondaries",
-    what: "A write with the write concern majority ends when most members of the replica set have it. If the secondaries fall behind by more than some seconds, flow control also makes each write wait before it begins.",
+    what: "A write with the write concern majority ends when most members of the replica set have it. If the secondaries fall behind by more than some seconds, flow control also makes each write wait before it begins. With MySQL's semi-synchronous and PostgreSQL's synchronous replication a commit waits for a replica.",
     hurts: "The primary is idle, and its writes are as slow as its slowest needed secondary, or as the network to it.",
     needs: "The primary's own counters (--watch mongodb://…, or its diagnostic.data), and a baseline window.",
     predicts: "The time that writes wait for their write concern, or for flow control, grows by most of the delay; reads are as quick as before.",

@@ -2,7 +2,7 @@
 
 use crate::instant::facts::Facts;
 use crate::instant::{MANY, SOME, Signs};
-use crate::strength::{CERTAIN, FAIR};
+use crate::strength::{CERTAIN, FAIR, WEAK};
 
 /// Connections of a MySQL that look idle while hardly one works may wait for a thread of the pool.
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
@@ -19,6 +19,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         let text = format!(
             "{idle:.0} sessions looked idle and {active:.0} worked: a queue in front of execution shows as Sleep"
         );
-        signs.extend(FAIR, facts.idle_sessions(text));
+        // A server that is known to have a pool may hide them; of another that is not known.
+        signs.extend(if facts.has_pool { FAIR } else { WEAK }, facts.idle_sessions(text));
     }
 }

@@ -1,9 +1,15 @@
 //! Random reads of pages, by themselves or each with a window of readahead.
 
-use crate::instant::Signs;
+use holdup_recording::words::percent;
+
 use crate::instant::facts::{DiskWork, Facts};
+use crate::instant::statements::READS;
+use crate::instant::{MOST, SOME, Signs};
 use crate::resources::disk::PLAIN_READ_BYTES;
-use crate::strength::{FAIR, STRONG};
+use crate::strength::{FAIR, STRONG, WEAK};
+
+/// A call that examines no more rows than this finds them by an index.
+const FEW_ROWS: f64 = 1_000.0;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     // Of what was read, a thread waited for each page: data does not fit in memory.
@@ -13,6 +19,21 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     {
         signs.add(STRONG, evidence.clone());
     }
+    for heavy in &facts.statements.heavy {
+        let read = heavy.in_stages(&READS);
+        if read >= MOST && heavy.share * read >= SOME {
+            let why = format!("{} of that waited for reads from files", percent(read));
+            let evidence = heavy.evidence(&facts.view, "duration_ns", percent(read), &why);
+            // A few rows by an index, each read from a file: they are not in memory. Many rows are
+            // read through for want of an index.
+            let strength = if heavy.of.examined_each() <= FEW_ROWS { STRONG } else { FAIR };
+            signs.accounting(strength, evidence, heavy.share(read));
+        }
+    }
+    // A read by PostgreSQL, or the wait for a page of its buffers that another one is read into.
+    let of_page =
+        |_: &str, state: &str| ["DataFileRead", "BufferMapping", "BufferIO"].iter().any(|of| state.ends_with(of));
+    signs.extend(WEAK, facts.sessions_in(MOST, "waited for a page that was not in memory", of_page));
     signs.extend(facts.of_disk(FAIR * 0.9), facts.disk_that(|work| work == DiskWork::ReadsPages));
     signs.extend(facts.of_disk(FAIR), facts.disk_that(|work| work == DiskWork::ReadsWindows));
 }

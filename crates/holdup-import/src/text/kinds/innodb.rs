@@ -1,14 +1,52 @@
-//! `SHOW ENGINE INNODB STATUS`: undo logs not purged, the age of the checkpoint, row locks waited
-//! for, and by whom. Statements in it are not read.
+//! `SHOW ENGINE INNODB STATUS`: latches waited for, the latest deadlock, transactions with their waits,
+//! undo logs not purged, the log, the buffer pool, and rates since the last status. Statements are
+//! redacted.
 
-use std::collections::BTreeSet;
+mod deadlock;
+mod semaphores;
+mod transactions;
 
+use holdup_recording::metrics::{Metric, mysql};
 use holdup_recording::{Labels, metrics};
 
-use super::processlist::{self, SOURCE, Waiting};
-use super::{Context, Kind, Line, footer_line, number, text};
+use super::processlist::SOURCE;
+use super::{Context, Kind, Line, Report, footer_line, number, text};
 
-pub(super) const KIND: Kind = Kind::lines("SHOW ENGINE INNODB STATUS", recognises, read);
+pub(super) const KIND: Kind = Kind::lines(NAME, recognises, read);
+
+const NAME: &str = "SHOW ENGINE INNODB STATUS";
+
+/// The sections, as their titles call them.
+const SECTIONS: [&str; 11] = [
+    "BACKGROUND THREAD",
+    "SEMAPHORES",
+    "LATEST FOREIGN KEY ERROR",
+    "LATEST DETECTED DEADLOCK",
+    "TRANSACTIONS",
+    "FILE I/O",
+    "INSERT BUFFER AND ADAPTIVE HASH INDEX",
+    "LOG",
+    "BUFFER POOL AND MEMORY",
+    "INDIVIDUAL BUFFER POOL INFO",
+    "ROW OPERATIONS",
+];
+
+/// Numbers behind words at the start of a line, by section.
+const GAUGES: [(&str, &str, Metric); 4] = [
+    ("TRANSACTIONS", "History list length", mysql::INNODB_HISTORY_LIST_LENGTH),
+    ("BUFFER POOL AND MEMORY", "Buffer pool size ", mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_TOTAL),
+    ("BUFFER POOL AND MEMORY", "Free buffers", mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_FREE),
+    ("BUFFER POOL AND MEMORY", "Modified db pages", mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_DIRTY),
+];
+
+/// Rates (`12.00 reads/s`), by section.
+const RATES: [(&str, &str, Metric); 5] = [
+    ("FILE I/O", "reads/s", mysql::GLOBAL_STATUS_INNODB_DATA_READS),
+    ("BUFFER POOL AND MEMORY", "writes/s", mysql::GLOBAL_STATUS_INNODB_PAGES_WRITTEN),
+    ("ROW OPERATIONS", "inserts/s", mysql::GLOBAL_STATUS_INNODB_ROWS_INSERTED),
+    ("ROW OPERATIONS", "updates/s", mysql::GLOBAL_STATUS_INNODB_ROWS_UPDATED),
+    ("ROW OPERATIONS", "deletes/s", mysql::GLOBAL_STATUS_INNODB_ROWS_DELETED),
+];
 
 fn recognises(lines: &[Line]) -> bool {
     let is_title = |at: usize| text(lines, at).contains("INNODB MONITOR OUTPUT");
@@ -17,6 +55,12 @@ fn recognises(lines: &[Line]) -> bool {
         _ if first.starts_with("====") => is_title(1),
         // The vertical form: row, type, name, status.
         _ if first.starts_with("***") => text(lines, 1).contains("InnoDB") && (2..7).any(is_title),
+        // A part of it: the title of a section between two rules.
+        _ if first.starts_with("----") => {
+            let next = text(lines, 1).trim();
+            SECTIONS.contains(&next) && next != "LOG" && text(lines, 2).starts_with("----")
+        }
+        "TRANSACTIONS" | "SEMAPHORES" | "LATEST DETECTED DEADLOCK" => text(lines, 1).starts_with("----"),
         _ => is_title(0) && !first.starts_with("END OF"),
     }
 }
@@ -31,6 +75,15 @@ fn after(line: &str, words: &str) -> Option<f64> {
     }
 }
 
+/// The sections with their lines.
+fn sections(lines: &[Line]) -> Vec<(&'static str, &[Line])> {
+    let title = |line: &Line| SECTIONS.iter().find(|title| **title == line.text.trim()).copied();
+    let begins: Vec<(usize, &str)> =
+        lines.iter().enumerate().filter_map(|(at, line)| Some((at, title(line)?))).collect();
+    let ends = begins.iter().skip(1).map(|(at, _)| *at).chain([lines.len()]);
+    begins.iter().zip(ends).map(|((at, title), end)| (*title, lines.get(at + 1..end).unwrap_or_default())).collect()
+}
+
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let end = lines.iter().position(|line| line.text.starts_with("END OF INNODB MONITOR OUTPUT"));
     let mut used = end.map_or(lines.len(), |end| end + 1);
@@ -42,48 +95,59 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         used += blanks + 1;
     }
     let own = lines.get(..used).unwrap_or_default();
-    if let Some(stamp) = own.iter().take(8).find_map(|line| line.stamp) {
+    // The first stamp is that of the status, unless it begins with the deadlock's.
+    let head = own.iter().take(8).take_while(|line| !SECTIONS.contains(&line.text.trim()));
+    let stamp = head.filter_map(|line| line.stamp).next();
+    if let Some(stamp) = stamp {
         context.set_time(stamp);
     }
     let at = context.instant();
+    let sections = sections(own);
+    let of = |title: &str| sections.iter().find(|(name, _)| *name == title).map(|(_, lines)| *lines);
+    figures(&sections, at, context);
     let find = |words: &str| own.iter().find_map(|line| after(&line.text, words));
-    let mut put = |metric: &str, value: Option<f64>| {
-        if let Some(value) = value {
-            context.out.gauge(at, SOURCE, metric, Labels::none(), value);
-        }
-    };
-    put(metrics::mysql::INNODB_HISTORY_LIST_LENGTH.name, find("History list length"));
     let positions = find("Log sequence number").zip(find("Last checkpoint at"));
-    let age = positions.map(|(now, checkpoint)| (now - checkpoint).max(0.0));
-    put(metrics::mysql::INNODB_CHECKPOINT_AGE_BYTES.name, age);
+    if let Some((now, checkpoint)) = positions {
+        let metric = metrics::mysql::INNODB_CHECKPOINT_AGE_BYTES.name;
+        context.out.gauge(at, SOURCE, metric, Labels::none(), (now - checkpoint).max(0.0));
+    }
+    let averaged = own.iter().take(8).find_map(|line| line.text.split_once("averages calculated from the last "));
+    let seconds = averaged.and_then(|(_, rest)| number(rest.split(' ').next()?));
+    if let Some(seconds) = seconds.filter(|seconds| (1.0..1e6).contains(seconds)) {
+        rates(&sections, Report { at, interval_ns: (seconds * 1e9) as i64, is_since_boot: false }, context);
+    }
+    if let Some(semaphores) = of("SEMAPHORES") {
+        semaphores::read(semaphores, at, context);
+    }
+    if let Some(deadlock) = of("LATEST DETECTED DEADLOCK") {
+        deadlock::read(deadlock, at, context);
+    }
     // The section on the latest deadlock shows locks of the past.
-    let from = own.iter().position(|line| line.text.trim() == "TRANSACTIONS");
-    if let Some(from) = from {
-        let now = own.get(from..).unwrap_or_default();
-        let waits = now.iter().filter(|line| line.text.contains("TRX HAS BEEN WAITING")).count();
-        put(metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_CURRENT_WAITS.name, Some(waits as f64));
-        let ids = waiting(now).into_iter().map(|id| (id, None)).collect();
-        processlist::correct(&Waiting { ids, command: "Query", true_state: "lock_wait" }, at, context);
+    if let Some(now) = of("TRANSACTIONS") {
+        transactions::read(now, at, context);
     }
     used
 }
 
-/// Connection ids of the transactions that wait for a lock: the line with the id stands before the one
-/// that says so.
-fn waiting(transactions: &[Line]) -> BTreeSet<i64> {
-    let mut id: Option<i64> = None;
-    let mut ids = BTreeSet::new();
-    for line in transactions {
-        let text = line.text.trim_start();
-        if text.starts_with("---TRANSACTION") {
-            id = None;
-        } else if let Some(rest) =
-            text.strip_prefix("MySQL thread id ").or_else(|| text.strip_prefix("MariaDB thread id "))
-        {
-            id = rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok());
-        } else if text.contains("TRX HAS BEEN WAITING") {
-            ids.extend(id);
+fn figures(sections: &[(&str, &[Line])], at: i64, context: &mut Context) {
+    for (section, words, metric) in GAUGES {
+        let own = sections.iter().filter(|(title, _)| *title == section);
+        let value = own.flat_map(|(_, lines)| lines.iter()).find_map(|line| after(&line.text, words));
+        if let Some(value) = value {
+            context.out.gauge(at, SOURCE, metric.name, Labels::none(), value);
         }
     }
-    ids
+}
+
+fn rates(sections: &[(&str, &[Line])], report: Report, context: &mut Context) {
+    for (section, unit, metric) in RATES {
+        let own = sections.iter().filter(|(title, _)| *title == section).flat_map(|(_, lines)| lines.iter());
+        let rate = own.flat_map(|line| line.text.split(", ")).find_map(|part| {
+            let (value, name) = part.trim().split_once(' ')?;
+            (name == unit).then(|| number(value)).flatten()
+        });
+        if let Some(rate) = rate {
+            context.out.rate(NAME, report, SOURCE, (metric, Labels::none()), rate);
+        }
+    }
 }

@@ -3,7 +3,10 @@
 
 use std::sync::OnceLock;
 
+use holdup_recording::events;
 use regex::{Captures, Regex};
+
+use super::kernel_kill::kill;
 
 /// What one message says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,14 +19,8 @@ pub(super) struct KernelEvent {
 }
 
 impl KernelEvent {
-    /// The kernel killed a process for lack of memory.
-    pub(super) const KILL: &'static str = "out_of_memory_kill";
-
-    /// The same kill, for the limit of a group or of the host.
-    pub(super) fn in_group(mut self, is_group: bool) -> Self {
-        let scope = if is_group { "cgroup" } else { "host" };
-        self.labels.push(("scope", scope.to_owned()));
-        self
+    pub(super) fn label(&self, name: &str) -> Option<&str> {
+        self.labels.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -31,7 +28,7 @@ impl KernelEvent {
 type Make = fn(&Captures<'_>) -> Option<KernelEvent>;
 
 /// Words that a message must hold, its pattern, and the event.
-const PATTERNS: [(&str, &str, Make); 13] = [
+const PATTERNS: [(&str, &str, Make); 27] = [
     ("blocked", r"task (?P<process>.{1,64}):(?P<pid>\d+) blocked .{0,80}more than (?P<seconds>\d+) seconds", hung),
     (
         "soft lockup",
@@ -43,11 +40,33 @@ const PATTERNS: [(&str, &str, Make); 13] = [
         r"Killed process (?P<pid>\d+),? (?:UID \d+,? )?\((?P<process>[^)]{1,64})\)(?:.*anon-rss:(?P<kb>\d+)kB)?",
         kill,
     ),
-    ("I/O error, dev", r"I/O error, dev (?P<device>[\w-]+), sector \d+(?: op \S+:\((?P<op>[A-Z_]+)\))?", disk_error),
+    ("Kill process", r"Kill process (?P<pid>\d+) \((?P<process>[^)]{1,64})\) score", kill),
+    ("oom-kill:", r"oom-kill:constraint=.*,task=(?P<process>[^,]{1,64}),pid=(?P<pid>\d+)", kill),
+    ("oom_reaper:", r"oom_reaper: reaped process (?P<pid>\d+) \((?P<process>[^)]{1,64})\)", kill),
+    ("victim process", r"^System OOM encountered, victim process: (?P<process>[^,]{1,64}), pid: (?P<pid>\d+)", kill),
+    ("by the OOM killer", r"(?P<unit>\S{1,255}): A process of this unit has been killed by the OOM killer", kill),
+    ("oom-kill", r"(?P<unit>\S{1,255}): Failed with result 'oom-kill'", kill),
+    ("due to memory", r"^Killed (?P<unit>/\S{1,255}) due to memory (?:used|pressure)", kill),
+    (
+        "error, dev",
+        r"(?:I/O|critical \w+) error, dev (?P<device>[\w-]+), sector \d+(?: op \S+:\((?P<op>[A-Z_]+)\))?",
+        disk_error,
+    ),
     ("Buffer I/O error", r"Buffer I/O error on dev(?:ice)? (?P<device>[\w-]+)", disk_error),
+    ("failed command", r"(?P<device>ata\d+\.\d+): failed command: (?P<op>READ|WRITE|FLUSH)?", disk_error),
+    ("Unrecovered read error", r"\[(?P<device>\w+)\].*Unrecovered read error", disk_error),
+    ("flushing file data", r"Detected IO errors while flushing file data on (?P<device>[\w-]+)", disk_error),
     ("timeout", r"^nvme (?P<device>nvme\d+): I/O .*timeout", disk_timeout),
+    ("controller is down", r"^nvme (?P<device>nvme\d+): controller is down", disk_timeout),
+    ("resetting link", r"(?P<device>ata\d+)(?:\.\d+)?: (?:hard|soft) resetting link", disk_timeout),
+    ("timing out command", r"\[(?P<device>\w+)\].*timing out command", disk_timeout),
     ("-fs error", r"-fs error \(device (?P<device>[\w-]+)\)", file_system),
     ("emounting filesystem read-only", r"(?:\((?P<device>[\w-]+)\): )?[Rr]emounting filesystem read-only", file_system),
+    (
+        "XFS (",
+        r"XFS \((?P<device>[\w-]+)\): .*(?:I/O error|has been shut down|corruption detected|Corruption of)",
+        file_system,
+    ),
     (
         "ossible SYN flooding",
         r"ossible SYN flooding on port (?:\S*:)?(?P<port>\d+)\.(?: (?P<what>Sending cookies|Dropping request))?",
@@ -70,11 +89,6 @@ pub(super) fn parse(message: &str) -> Option<KernelEvent> {
     candidates.filter_map(|((_, _, make), pattern)| make(&pattern.as_ref()?.captures(message)?)).next()
 }
 
-/// Whether a message says that the limit of a group was reached.
-pub(super) fn is_group_kill(message: &str) -> bool {
-    message.contains("emory cgroup out of memory") || message.contains("constraint=CONSTRAINT_MEMCG")
-}
-
 /// The function of a line of a stack: `io_schedule+0x46/0x70`. Unsure frames (`? `) are left out.
 pub(super) fn frame(message: &str) -> Option<&str> {
     let message = message.trim();
@@ -85,12 +99,12 @@ pub(super) fn frame(message: &str) -> Option<&str> {
     (is_name && place.contains("/0x")).then_some(name)
 }
 
-fn event(kind: &'static str, text: String, labels: &[(&'static str, Option<&str>)]) -> KernelEvent {
+pub(super) fn event(kind: &'static str, text: String, labels: &[(&'static str, Option<&str>)]) -> KernelEvent {
     let known = labels.iter().filter_map(|(name, value)| Some((*name, (*value)?.to_owned())));
     KernelEvent { kind, text, labels: known.collect(), is_hung: false }
 }
 
-fn part<'t>(found: &Captures<'t>, name: &str) -> Option<&'t str> {
+pub(super) fn part<'t>(found: &Captures<'t>, name: &str) -> Option<&'t str> {
     found.name(name).map(|part| part.as_str())
 }
 
@@ -98,7 +112,7 @@ fn hung(found: &Captures<'_>) -> Option<KernelEvent> {
     let (process, pid, seconds) = (part(found, "process")?, part(found, "pid")?, part(found, "seconds")?);
     let text = format!("{process} (thread {pid}) was in uninterruptible sleep for more than {seconds} s");
     let labels = [("process", Some(process)), ("pid", Some(pid)), ("seconds", Some(seconds))];
-    Some(KernelEvent { is_hung: true, ..event("hung_task", text, &labels) })
+    Some(KernelEvent { is_hung: true, ..event(events::HUNG_TASK, text, &labels) })
 }
 
 fn lockup(found: &Captures<'_>) -> Option<KernelEvent> {
@@ -106,41 +120,36 @@ fn lockup(found: &Captures<'_>) -> Option<KernelEvent> {
     let text = format!("{process} kept a CPU in the kernel for {seconds} s");
     let labels =
         [("process", Some(process)), ("pid", Some(pid)), ("cpu", part(found, "cpu")), ("seconds", Some(seconds))];
-    Some(event("soft_lockup", text, &labels))
-}
-
-fn kill(found: &Captures<'_>) -> Option<KernelEvent> {
-    let (process, pid) = (part(found, "process")?, part(found, "pid")?);
-    let bytes =
-        part(found, "kb").and_then(|kb| kb.parse::<u64>().ok()?.checked_mul(1024)).map(|bytes| bytes.to_string());
-    let text = format!("the kernel killed {process} (process {pid}) for lack of memory");
-    let labels = [("process", Some(process)), ("pid", Some(pid)), ("anonymous_bytes", bytes.as_deref())];
-    Some(event(KernelEvent::KILL, text, &labels))
+    Some(event(events::SOFT_LOCKUP, text, &labels))
 }
 
 fn disk_error(found: &Captures<'_>) -> Option<KernelEvent> {
     let device = part(found, "device")?;
     let operation = part(found, "op").map(str::to_ascii_lowercase);
     let text = format!("device {device} returned an I/O error");
-    Some(event("io_error", text, &[("device", Some(device)), ("operation", operation.as_deref())]))
+    Some(event(events::IO_ERROR, text, &[("device", Some(device)), ("operation", operation.as_deref())]))
 }
 
 fn disk_timeout(found: &Captures<'_>) -> Option<KernelEvent> {
     let device = part(found, "device")?;
-    Some(event("io_timeout", format!("a request to {device} timed out"), &[("device", Some(device))]))
+    Some(event(
+        events::IO_TIMEOUT,
+        format!("a request to {device} timed out, or the device was reset"),
+        &[("device", Some(device))],
+    ))
 }
 
 fn file_system(found: &Captures<'_>) -> Option<KernelEvent> {
     let device = part(found, "device");
     let of = device.map_or_else(String::new, |device| format!(" on {device}"));
-    Some(event("file_system_error", format!("the file system{of} has an error"), &[("device", device)]))
+    Some(event(events::FILE_SYSTEM_ERROR, format!("the file system{of} has an error"), &[("device", device)]))
 }
 
 fn flooding(found: &Captures<'_>) -> Option<KernelEvent> {
     let port = part(found, "port")?;
     let action = part(found, "what").map(|what| if what.starts_with('D') { "dropped" } else { "cookies" });
     let text = format!("the queue of new connections to port {port} was full");
-    Some(event("syn_flooding", text, &[("port", Some(port)), ("action", action)]))
+    Some(event(events::SYN_FLOODING, text, &[("port", Some(port)), ("action", action)]))
 }
 
 fn conntrack(_: &Captures<'_>) -> Option<KernelEvent> {

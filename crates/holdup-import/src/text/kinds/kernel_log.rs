@@ -3,9 +3,10 @@
 //! Stamps may be seconds since boot, dates, or dates without a year.
 
 use holdup_recording::rows::Thread;
-use holdup_recording::{Labels, metrics};
+use holdup_recording::{Labels, events, metrics};
 
-use super::kernel_events::{KernelEvent, frame, is_group_kill, parse};
+use super::kernel_events::{KernelEvent, frame, parse};
+use super::kernel_kill::{KillReport, merge};
 use super::{Context, DAY_NS, HOST, Kind, Line, clock};
 
 pub(super) const KIND: Kind = Kind::lines("kernel log", recognises, read);
@@ -15,6 +16,9 @@ const FRAMES_MAX: usize = 24;
 
 /// A time later than any log, to recognise a date without a year.
 const ANY_NOW: i64 = 4_000_000_000_000_000_000;
+
+/// Events back to which a line may tell more of a kill.
+const SAME_KILL: usize = 3;
 
 /// Events that are kept of one log.
 const EVENTS_MAX: usize = 5_000;
@@ -101,11 +105,17 @@ fn of_words(line: &str) -> Option<(Stamp, &str)> {
     Some((Stamp::At((seconds * 1e9) as i64), rest))
 }
 
-/// The message after `host kernel:`.
+/// The message after `host kernel:`, or what systemd says of a kill after `host systemd[1]:`.
 fn of_journal(text: &str) -> Option<&str> {
-    let (head, message) = text.split_once("kernel: ").or_else(|| text.split_once("kernel:"))?;
-    let is_host = head.is_empty() || head.ends_with(' ') && head.split_whitespace().count() == 1;
-    is_host.then_some(message)
+    let of_kernel = text.split_once("kernel: ").or_else(|| text.split_once("kernel:"));
+    let is_host = |head: &str| head.is_empty() || head.ends_with(' ') && head.split_whitespace().count() == 1;
+    if let Some((_, message)) = of_kernel.filter(|(head, _)| is_host(head)) {
+        return Some(message);
+    }
+    let (head, message) = text.split_once("]: ")?;
+    let of_systemd = head.find("systemd[").or_else(|| head.find("systemd-oomd[")).and_then(|at| head.get(..at))?;
+    let is_kill = || parse(message).is_some_and(|event| event.kind == events::OUT_OF_MEMORY_KILL);
+    (is_host(of_systemd) && is_kill()).then_some(message)
 }
 
 /// The message without a second stamp or the thread that logged it.
@@ -132,7 +142,7 @@ struct Entry {
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let now = context.now();
     let mut entries: Vec<Entry> = Vec::new();
-    let (mut used, mut last, mut is_group, mut is_stack) = (0, Stamp::Unknown, false, false);
+    let (mut used, mut last, mut report, mut is_stack) = (0, Stamp::Unknown, KillReport::default(), false);
     for (place, line) in lines.iter().enumerate() {
         let (stamp, message) = match stamped(line, now) {
             Some(found) => found,
@@ -147,10 +157,14 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
             (last, Stamp::After(_)) => last,
             (_, stamp) => stamp,
         };
-        is_group |= is_group_kill(message);
-        if let Some(event) = parse(message).filter(|_| entries.len() < EVENTS_MAX) {
-            let event = if event.kind == KernelEvent::KILL { event.in_group(is_group) } else { event };
-            is_group &= event.kind != KernelEvent::KILL;
+        report.take(message);
+        if let Some(mut event) = parse(message).filter(|_| entries.len() < EVENTS_MAX) {
+            if event.kind == events::OUT_OF_MEMORY_KILL {
+                report.complete(&mut event);
+                if entries.iter_mut().rev().take(SAME_KILL).any(|entry| merge(&mut entry.event, &event)) {
+                    continue;
+                }
+            }
             is_stack = event.is_hung;
             entries.push(Entry { stamp: last, event, stack: Vec::new() });
         } else if let (true, Some(function)) = (is_stack, frame(message)) {
@@ -193,7 +207,7 @@ fn put_all(entries: Vec<Entry>, last: Stamp, context: &mut Context) {
     }
     let mut kills = 0.0;
     for (at, Entry { event, stack, .. }) in timed.into_iter().filter(|(at, _)| *at >= oldest) {
-        if event.kind == KernelEvent::KILL {
+        if event.kind == events::OUT_OF_MEMORY_KILL {
             put_kill(at, kills, context);
             kills += 1.0;
         }
@@ -213,10 +227,8 @@ fn put_kill(at: i64, before: f64, context: &mut Context) {
 
 /// A thread that hangs, with its stack.
 fn put_hung(at: i64, event: &KernelEvent, stack: &[String], context: &mut Context) {
-    let label = |name: &str| event.labels.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
-    let (Some(name), Some(pid)) = (label("process"), label("pid").and_then(|pid| pid.parse::<i64>().ok())) else {
-        return;
-    };
+    let pid = event.label("pid").and_then(|pid| pid.parse::<i64>().ok());
+    let Some((name, pid)) = event.label("process").zip(pid) else { return };
     let is_scheduler = |function: &&String| function.contains("schedule");
     context.out.batch.threads.push(Thread {
         observed_at: at,

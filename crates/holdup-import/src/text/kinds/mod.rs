@@ -6,7 +6,9 @@ mod connections;
 mod cpu_list;
 mod cpu_table;
 mod df;
+mod digests;
 mod dstat;
+mod explain;
 mod exposition;
 mod figure;
 mod haproxy;
@@ -15,8 +17,10 @@ mod interfaces;
 mod iostat;
 mod kernel_events;
 mod kernel_files;
+mod kernel_kill;
 mod kernel_log;
 mod kubectl;
+mod locks;
 mod ls;
 mod lsblk;
 mod lscpu;
@@ -27,16 +31,19 @@ mod mpstat;
 mod netstat;
 mod nginx;
 mod no_space;
+mod pg_slots;
 mod pg_statements;
 mod pg_titles;
 mod pg_units;
 mod pg_views;
 mod pidstat;
+mod poolers;
 mod postgresql;
 mod pressure;
 mod processlist;
 mod ps;
 mod redis;
+mod replica;
 mod sadf;
 mod sar;
 mod sessions;
@@ -56,22 +63,24 @@ pub(super) use pg_titles::SOURCE as TITLES;
 
 // What the kinds share: they take it from here.
 use super::clock::{self, DAY_NS, is_half, time_of_day};
-use super::command;
+use super::pipeline;
 use super::context::Context;
 use super::json::{self, Document, Value};
 use super::number::{number, size};
 use super::out::{HOST, Report};
 use super::paste::Line;
-use super::table::{self, Columns, Row, Table, footer_line, spaced};
+use super::table::{self, Columns, Row, Select, Table, footer_line, spaced};
 
-/// Whether a line that begins as a prompt of root does is a heading: of `pidstat -h`, or of a
-/// section of Redis' `INFO`.
+/// Whether a line that begins as a prompt does is output: a heading of `pidstat -h` or of a section
+/// of Redis' `INFO`, or a node of a plan.
 pub(super) fn is_heading(text: &str) -> bool {
-    text.starts_with('#')
-        && (exposition::is_comment(text)
+    let is_head = || {
+        exposition::is_comment(text)
             || pidstat::is_header(text)
             || redis::is_section(text)
-            || haproxy::is_header(text))
+            || haproxy::is_header(text)
+    };
+    text.starts_with('#') && is_head() || explain::is_node(text)
 }
 
 /// A kind of output.
@@ -108,23 +117,42 @@ impl Kind {
         Self { name, form: Form::Document { recognises, read } }
     }
 
-    /// The kind of the output that begins with these lines.
-    pub(super) fn of(lines: &[Line]) -> Option<&'static Self> {
-        let columns = LazyCell::new(|| table::header(lines));
+    /// The kind of the output that begins with these lines below a statement, and whether its header
+    /// was cut.
+    pub(super) fn of(lines: &[Line], above: Option<&Select>) -> Option<(&'static Self, bool)> {
+        let columns = LazyCell::new(|| table::header(lines, above));
         let head = LazyCell::new(|| json::head(lines));
-        KINDS.iter().find(|kind| match kind.form {
+        let printed = KINDS.iter().find(|kind| match kind.form {
             Form::Lines { recognises, .. } => recognises(lines),
             Form::Table { recognises, .. } => columns.as_ref().is_some_and(recognises),
             Form::Document { recognises, .. } => head.as_ref().is_some_and(recognises),
+        });
+        printed.map(|kind| (kind, false)).or_else(|| {
+            let columns = table::header_of_rows(lines, above)?;
+            let fits = |kind: &&Self| matches!(kind.form, Form::Table { recognises, .. } if recognises(&columns));
+            KINDS.iter().find(fits).map(|kind| (kind, true))
         })
     }
 
-    /// Reads it from the first line on; returns the number of lines read.
-    pub(super) fn read(&self, lines: &[Line], context: &mut Context) -> usize {
+    /// Reads it from the first line on, as it was recognised; returns the number of lines read.
+    pub(super) fn read(
+        &self,
+        lines: &[Line],
+        (above, is_headless): (Option<&Select>, bool),
+        context: &mut Context,
+    ) -> usize {
         match self.form {
             Form::Lines { read, .. } => read(lines, context),
-            Form::Table { read, .. } => table::read(lines).map_or(1, |table| {
-                read(&table, context);
+            Form::Table { read, .. } => table::read(lines, above, is_headless).map_or(1, |table| {
+                if table.is_cut {
+                    context
+                        .out
+                        .note(format!("{}: rows were left out of the paste; only those shown are counted", self.name));
+                }
+                match table.is_header_only(lines) {
+                    true => context.unread.extend(0..table.used),
+                    false => read(&table, context),
+                }
                 table.used
             }),
             Form::Document { read, .. } => match json::read(lines) {
@@ -185,17 +213,33 @@ pub(super) const KINDS: &[Kind] = &[
     lsblk::KIND,
     lscpu::KIND,
     innodb::KIND,
+    explain::KIND,
+    explain::TABLE,
+    explain::DOCUMENT,
+    locks::BLOCKED,
+    locks::TRANSACTIONS,
+    locks::METADATA,
+    locks::ROWS,
+    locks::POSTGRESQL,
+    poolers::POOLS,
+    poolers::CLIENTS,
+    poolers::STATS,
+    poolers::DATABASES,
+    poolers::SERVERS,
+    digests::KIND,
     processlist::KIND,
     thread_pool::KIND,
     thread_pool::QUEUES,
     postgresql::COUNTS,
     processlist::GROUPED,
     variables::KIND,
+    replica::KIND,
+    replica::POSTGRESQL,
+    pg_slots::KIND,
     pg_views::REPLICATION,
     postgresql::ACTIVITY,
     postgresql::SETTINGS,
     pg_statements::KIND,
-    pg_views::LOCKS,
     pg_views::KIND,
     ss::KIND,
     netstat::KIND,

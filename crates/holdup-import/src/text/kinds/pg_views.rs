@@ -2,7 +2,7 @@
 //! the metric that the collector writes for it. A view is known by columns that only it has.
 //! Figures whose unit a column's name does not show (`round`, `pg_size_pretty`) are left out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use holdup_recording::metrics::Member;
 use holdup_recording::{Labels, metrics};
@@ -12,8 +12,6 @@ use super::postgresql::SOURCE;
 use super::{Columns, Context, Kind, Row, Table, number};
 
 pub(super) const KIND: Kind = Kind::table("PostgreSQL statistics", |columns| view_of(columns).is_some(), read);
-
-pub(super) const LOCKS: Kind = Kind::table("pg_locks", |columns| columns.has(&["mode", "granted"]), read_locks);
 
 /// A view: its part of metrics' names, columns that it always has, columns of which it has one, and
 /// columns that are labels.
@@ -177,27 +175,6 @@ fn read(table: &Table, context: &mut Context) {
         context
             .out
             .note(format!("{}: columns whose meaning their name does not show were left out: {names}", view.name));
-    }
-}
-
-/// Locks by kind, mode and whether they are granted: counted, or as the select counted them.
-fn read_locks(table: &Table, context: &mut Context) {
-    let at = context.instant_of("pg_locks");
-    let mut locks: BTreeMap<[String; 3], f64> = BTreeMap::new();
-    let counted = table.columns.has(&["count"]);
-    for row in table.rows() {
-        let cell = |name: &str| row.text(&[name]).unwrap_or_default().to_owned();
-        let granted = match cell("granted").as_str() {
-            "t" | "true" | "1" => "1",
-            "f" | "false" | "0" => "0",
-            _ => continue,
-        };
-        let count = if counted { row.number(&["count"]).unwrap_or(0.0) } else { 1.0 };
-        *locks.entry([cell("locktype"), cell("mode"), granted.to_owned()]).or_default() += count;
-    }
-    for ([kind, mode, granted], count) in locks {
-        let labels = Labels::new([("kind", kind), ("mode", mode), ("granted", granted)]);
-        context.out.gauge(at, SOURCE, metrics::postgresql::VIEWS.member("locks").as_str(), labels, count);
     }
 }
 

@@ -9,6 +9,34 @@ use holdup_recording::rows::Session;
 
 use super::Context;
 
+/// The time of the last list of `source`'s sessions, for what another output says of them; else `at`.
+pub(super) fn at_list(source: &str, at: i64, context: &Context) -> i64 {
+    let of_list = context.out.batch.sessions.iter().rev().find(|session| session.source == source);
+    of_list.map_or(at, |session| session.observed_at)
+}
+
+/// Adds what another output says of a session: to its row in the last list, or as a row of its own.
+pub(super) fn merge(session: Session, context: &mut Context) {
+    let sessions = &mut context.out.batch.sessions;
+    let is_same = |other: &&mut Session| {
+        other.session_id == session.session_id
+            && other.observed_at == session.observed_at
+            && other.source == session.source
+    };
+    let Some(known) = sessions.iter_mut().rev().find(is_same) else { return sessions.push(session) };
+    if session.true_state == "lock_wait" {
+        known.true_state = session.true_state;
+        known.blocked_by = session.blocked_by.or(known.blocked_by);
+    }
+    known.user = known.user.take().or(session.user);
+    known.client = known.client.take().or(session.client);
+    known.state = known.state.take().or(session.state);
+    known.age_ns = known.age_ns.or(session.age_ns);
+    if known.digest.is_none() {
+        (known.digest, known.digest_text) = (session.digest, session.digest_text);
+    }
+}
+
 /// Sessions that one table of counts may stand for.
 const COUNTED_MAX: f64 = 100_000.0;
 

@@ -1,16 +1,22 @@
 //! Result sets as clients of databases print them: `mysql`'s table, its vertical form and its tabs; `psql`'s
-//! aligned, expanded and unaligned forms and its CSV.
+//! aligned, expanded and unaligned forms; CSV; Markdown. People cut them: rows may be left out in the
+//! middle, and the header at the top.
 
 use std::borrow::Cow;
 
-use super::{Columns, Row};
+use super::shape::{Found, Shape, is_border, is_cut_mark, is_record, is_rule};
+use super::statement::Select;
+use super::{Columns, Row, shape};
 use crate::text::paste::Line;
 
 /// Largest number of lines that one row may span.
 const ROW_LINES: usize = 2_000;
 
-/// Columns that are read of one result set.
-const COLUMNS: usize = 200;
+/// Columns that hold a statement, which may hold any character.
+pub(super) const STATEMENTS: &[&str] = &["info", "query", "current_query", "sql_text", "trx_query"];
+
+/// How clients print a missing value.
+const NULLS: [&str; 5] = ["NULL", "\\N", "[NULL]", "<null>", "(null)"];
 
 /// A result set of a database client.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,97 +25,32 @@ pub(in crate::text) struct Table {
     pub(super) rows: Vec<Vec<Option<String>>>,
     /// Number of lines.
     pub(in crate::text) used: usize,
+    /// Whether a mark says that rows were left out.
+    pub(in crate::text) is_cut: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    /// `mysql`, with the number of lines above its names.
-    Table(usize),
-    Vertical,
-    Aligned,
-    Expanded,
-    Tabs,
-    /// `psql -A`.
-    Unaligned,
-    Csv,
-}
-
-/// The columns of the result set that begins here.
-pub(in crate::text) fn header(lines: &[Line]) -> Option<Columns<'static>> {
-    shape(lines).map(|(_, columns)| columns)
-}
-
-fn shape(lines: &[Line]) -> Option<(Shape, Columns<'static>)> {
-    let text = |at: usize| lines.get(at).map_or("", |line| line.text.as_str());
-    let of = |shape: Shape, names: Vec<String>| {
-        let names = names.into_iter().map(Cow::Owned).collect();
-        Some((shape, Columns { names, ..Columns::default() }))
+/// Reads the result set that begins here, below a statement if that is known. `is_headless` if its
+/// first line is a row.
+pub(in crate::text) fn read(lines: &[Line], above: Option<&Select>, is_headless: bool) -> Option<Table> {
+    let Found { shape, columns, skip } = match is_headless {
+        true => shape::headless(lines, above)?,
+        false => shape::printed(lines, above)?,
     };
-    let first = text(0);
-    if first.starts_with("***") && first.contains(". row *") {
-        return of(Shape::Vertical, labels(lines, ':', "***"));
-    }
-    if first.starts_with("-[ RECORD") {
-        return of(Shape::Expanded, labels(lines, '|', "-[ RECORD"));
-    }
-    let trimmed = |names: std::str::Split<'_, char>| names.map(|name| name.trim().to_owned()).take(COLUMNS).collect();
-    let above = usize::from(is_border(first));
-    if text(above).starts_with('|') {
-        return of(Shape::Table(above), trimmed(between_bars(text(above)).split('|')));
-    }
-    if is_rule(text(1)) && !first.trim().is_empty() {
-        return of(Shape::Aligned, trimmed(first.split('|')));
-    }
-    let (separator, shape) = match first {
-        _ if first.contains('\t') => ('\t', Shape::Tabs),
-        _ if first.contains('|') => ('|', Shape::Unaligned),
-        _ => (',', Shape::Csv),
-    };
-    let names: Vec<String> = trimmed(first.split(separator));
-    let is_name = |name: &String| {
-        !name.is_empty() && name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_()*.".contains(c))
-    };
-    if names.len() >= 2 && names.iter().all(is_name) { of(shape, names) } else { None }
-}
-
-/// `+----+------+`
-fn is_border(text: &str) -> bool {
-    text.starts_with("+-") && text.bytes().all(|byte| matches!(byte, b'+' | b'-'))
-}
-
-/// `----+------`
-fn is_rule(text: &str) -> bool {
-    text.trim_start().starts_with("--") && text.trim().bytes().all(|byte| matches!(byte, b'+' | b'-'))
-}
-
-/// Names of the first record of a form with one column a line.
-fn labels(lines: &[Line], separator: char, next: &str) -> Vec<String> {
-    let record = lines.iter().skip(1).take_while(|line| !line.text.starts_with(next) && !line.is_blank());
-    let names = record.filter_map(|line| line.text.split_once(separator)).map(|(name, _)| name.trim().to_owned());
-    names.filter(|name| !name.is_empty() && !name.contains(' ')).take(COLUMNS).collect()
-}
-
-/// What is between the first and the last bar of a row.
-fn between_bars(text: &str) -> &str {
-    let inner = text.strip_prefix('|').unwrap_or(text);
-    inner.strip_suffix('|').unwrap_or(inner)
-}
-
-/// Reads the result set that begins here.
-pub(in crate::text) fn read(lines: &[Line]) -> Option<Table> {
-    let (shape, columns) = shape(lines)?;
     let mut table = Table { columns, ..Table::default() };
     let most = table.columns.len();
     match shape {
-        Shape::Table(above) => table.read_bordered(lines, above),
-        Shape::Vertical => table.read_records(lines, ':', "***"),
-        Shape::Expanded => table.read_records(lines, '|', "-[ RECORD"),
-        Shape::Aligned => table.read_aligned(lines),
-        Shape::Tabs => {
-            table.read_separated(lines, |text| text.split('\t').map(|cell| cell.replace("\\n", " ")).collect())
+        Shape::Table => table.read_bordered(lines, skip),
+        Shape::Vertical => table.read_records(lines),
+        Shape::Unaligned | Shape::Aligned if is_headless || shape == Shape::Unaligned => {
+            let place = table.columns.place(STATEMENTS);
+            table.read_separated(lines, skip, |text| by_bars(text, most, place));
         }
-        Shape::Unaligned => table.read_separated(lines, |text| text.splitn(most, '|').map(str::to_owned).collect()),
-        Shape::Csv => table.read_separated(lines, csv),
+        Shape::Aligned | Shape::Unaligned => table.read_aligned(lines, skip),
+        Shape::Tabs => {
+            let cells = |text: &str| text.split('\t').map(|cell| cell.replace("\\n", " ")).collect();
+            table.read_separated(lines, skip, cells);
+        }
+        Shape::Quoted(separator) => table.read_quoted(lines, skip, separator),
     }
     Some(table)
 }
@@ -117,8 +58,14 @@ pub(in crate::text) fn read(lines: &[Line]) -> Option<Table> {
 impl Table {
     /// Its rows.
     pub(in crate::text) fn rows(&self) -> impl Iterator<Item = Row<'_, '_>> {
-        let names = self.columns.names.as_slice();
-        self.rows.iter().map(move |row| Row { names, cells: row.iter().map(Option::as_deref).collect() })
+        let Columns { names, shows, .. } = &self.columns;
+        self.rows.iter().map(move |row| Row { names, shows, cells: row.iter().map(Option::as_deref).collect() })
+    }
+
+    /// Whether it has neither rows nor a line that counts none: only its header was pasted.
+    pub(in crate::text) fn is_header_only(&self, lines: &[Line]) -> bool {
+        let own = lines.get(..self.used).unwrap_or_default();
+        self.rows.is_empty() && !self.is_cut && !own.iter().any(|line| footer_line(&line.text))
     }
 
     /// Whether it has no row.
@@ -129,67 +76,111 @@ impl Table {
     fn push(&mut self, cells: Vec<String>) {
         let cell = |cell: String| {
             let cell = cell.trim();
-            (!cell.is_empty() && cell != "NULL").then(|| cell.to_owned())
+            (!cell.is_empty() && !NULLS.contains(&cell)).then(|| cell.to_owned())
         };
-        self.rows.push(cells.into_iter().map(cell).collect());
+        let cells: Vec<Option<String>> = cells.into_iter().map(cell).collect();
+        let mut marks = cells.iter().flatten().peekable();
+        if marks.peek().is_some() && marks.all(|cell| is_cut_mark(cell)) {
+            self.is_cut = true;
+            return;
+        }
+        // Clients repeat the header after some rows.
+        let is_name =
+            |(cell, name): (&Option<String>, &Cow<'_, str>)| cell.as_deref().unwrap_or_default() == name.as_ref();
+        if cells.len() != self.columns.len() || !cells.iter().zip(&self.columns.names).all(is_name) {
+            self.rows.push(cells);
+        }
     }
 
-    fn read_bordered(&mut self, lines: &[Line], above: usize) {
+    /// Lines at `next` that a mark of left-out rows stands in, if a row follows: `...`, and blanks around.
+    fn skip_mark(&mut self, lines: &[Line], next: usize, is_row: impl Fn(&Line) -> bool) -> usize {
+        let below = lines.get(next..).unwrap_or_default();
+        let count = below.iter().take_while(|line| line.is_blank() || is_cut_mark(&line.text)).count();
+        let marks = below.get(..count).unwrap_or_default();
+        if marks.iter().all(Line::is_blank) || !below.get(count).is_some_and(is_row) {
+            return 0;
+        }
+        self.is_cut = true;
+        count
+    }
+
+    fn read_bordered(&mut self, lines: &[Line], skip: usize) {
+        let is_row = |line: &Line| line.text.starts_with('|');
         let is_border_at = |at: usize| lines.get(at).is_some_and(|line| is_border(&line.text));
         let places: Vec<usize> = match lines.first() {
-            Some(border) if above == 1 => places(&border.text, '+'),
+            Some(border) if border.text.starts_with("+-") => places(&border.text, '+'),
             _ => Vec::new(),
         };
-        let mut next = above + 1 + usize::from(is_border_at(above + 1));
-        while let Some(line) = lines.get(next).filter(|line| line.text.starts_with('|')) {
+        let mut next = skip;
+        loop {
+            next += self.skip_mark(lines, next, is_row);
+            // Some clients draw a line below each row.
+            if is_border_at(next) && lines.get(next + 1).is_some_and(|line| is_row(line) && !is_border(&line.text)) {
+                next += 1;
+            }
+            let Some(line) = lines.get(next).filter(|line| is_row(line) && !is_border(&line.text)) else { break };
             let mut text = line.text.clone();
             next += 1;
             // A cell with line breaks goes on until a line ends in a bar.
             let last = next + ROW_LINES;
             while !text.ends_with('|') && next < last {
                 let more = lines.get(next).map(|line| line.text.as_str());
-                let Some(more) = more.filter(|more| !more.starts_with('|') && !more.starts_with("+-")) else { break };
+                let goes_on = |more: &&str| !more.starts_with('|') && !more.starts_with("+-") && !is_cut_mark(more);
+                let Some(more) = more.filter(goes_on) else { break };
                 text.push(' ');
                 text.push_str(more);
                 next += 1;
             }
-            // The last cell may hold further bars.
-            let most = self.columns.len().max(1);
-            let by_bars = || between_bars(&text).splitn(most, '|').map(str::to_owned).collect();
-            self.push(cut_at(&text, &places).unwrap_or_else(by_bars));
+            let in_bars = || by_bars(shape::between_bars(&text), self.columns.len(), self.columns.place(STATEMENTS));
+            let cells = cut_at(&text, &places).unwrap_or_else(in_bars);
+            self.push(cells);
         }
         next += usize::from(is_border_at(next));
         self.used = next + footer(lines, next);
     }
 
-    fn read_records(&mut self, lines: &[Line], separator: char, next_record: &str) {
+    fn read_records(&mut self, lines: &[Line]) {
+        let separator = shape::separator(lines);
         let mut cells = vec![String::new(); self.columns.len()];
         let (mut place, mut has_any, mut used) = (0, false, 0);
         for line in lines {
-            let text = line.text.as_str();
-            if text.starts_with(next_record) {
+            let text = shape::between_bars(line.text.trim()).trim_end();
+            if is_record(text) {
                 if has_any {
                     self.push(std::mem::replace(&mut cells, vec![String::new(); self.columns.len()]));
                 }
                 (place, has_any) = (0, false);
-            } else if line.is_blank() || footer_line(text) {
-                used += usize::from(!line.is_blank());
-                break;
+            } else if line.is_blank() || footer_line(text) || is_border(text) {
+                let is_next = |line: &Line| is_record(shape::between_bars(line.text.trim()));
+                let rest = lines.get(used..).unwrap_or_default();
+                let blanks = rest.iter().take_while(|line| line.is_blank()).count();
+                // A blank line within a record belongs to a statement, or the paste has lost its shape.
+                if !rest.get(blanks).is_some_and(is_next) {
+                    used += usize::from(!line.is_blank());
+                    break;
+                }
+            } else if is_cut_mark(text) {
+                self.is_cut = true;
             } else {
                 // The next names are searched before the earlier ones: statements may hold colons.
                 let split = text.split_once(separator).map(|(name, value)| (name.trim(), value.trim()));
                 let mut names = self.columns.names.iter().enumerate().skip(if has_any { place + 1 } else { 0 });
                 let found = split.and_then(|(name, value)| Some((names.find(|(_, column)| *column == name)?.0, value)));
-                match found {
-                    Some((at, value)) => {
+                // `psql` marks a line break in a value, and leaves the name of its next line empty.
+                let plain = |value: &str| value.trim_end_matches(['+', '\u{21b5}']).trim().to_owned();
+                match (found, split) {
+                    (Some((at, value)), _) => {
                         (place, has_any) = (at, true);
-                        value.clone_into(&mut cells[at]);
+                        cells[at] = if separator == '|' { plain(value) } else { value.to_owned() };
                     }
-                    None if has_any => {
-                        cells[place].push(' ');
-                        cells[place].push_str(text.trim());
+                    (None, Some(("", more))) if has_any && separator == '|' => {
+                        cells[place] = format!("{} {}", cells[place], plain(more));
                     }
-                    None => {}
+                    (None, _) if has_any => {
+                        let more = if separator == '|' { plain(text) } else { text.trim().to_owned() };
+                        cells[place] = format!("{} {more}", cells[place]);
+                    }
+                    (None, _) => {}
                 }
             }
             used += 1;
@@ -200,15 +191,20 @@ impl Table {
         self.used = used.max(1);
     }
 
-    fn read_aligned(&mut self, lines: &[Line]) {
-        let mut ends = places(lines.get(1).map_or("", |line| line.text.as_str()), '+');
+    fn read_aligned(&mut self, lines: &[Line], skip: usize) {
+        let rule = lines.get(skip - 1).map_or("", |line| line.text.as_str());
+        let mut ends = places(rule, '+');
+        ends.extend(places(rule, '|'));
         ends.push(usize::MAX);
-        let mut next = 2;
+        let mut next = skip;
         let mut is_open = false;
-        while let Some(line) = lines.get(next).filter(|line| !line.is_blank() && !footer_line(&line.text)) {
-            let cells = fixed(&line.text, &ends);
-            let goes_on = cells.iter().any(|cell| cell.ends_with('+'));
-            let cells = cells.into_iter().map(|cell| cell.strip_suffix('+').map_or(cell.clone(), str::to_owned));
+        loop {
+            next += self.skip_mark(lines, next, |line| line.text.contains('|') && !is_rule(&line.text));
+            let Some(line) = lines.get(next).filter(|line| !line.is_blank() && !footer_line(&line.text)) else { break };
+            next += 1;
+            let Some(cells) = self.fixed(&line.text, &ends) else { continue };
+            let goes_on = cells.iter().any(|cell| cell.ends_with(['+', '\u{21b5}']));
+            let cells = cells.into_iter().map(|cell| cell.trim_end_matches(['+', '\u{21b5}']).to_owned());
             match self.rows.last_mut().filter(|_| is_open) {
                 Some(row) => {
                     for (whole, more) in row.iter_mut().zip(cells).filter(|(_, more)| !more.trim().is_empty()) {
@@ -219,28 +215,107 @@ impl Table {
                 None => self.push(cells.collect()),
             }
             is_open = goes_on;
-            next += 1;
         }
         self.used = next + footer(lines, next);
     }
 
-    fn read_separated(&mut self, lines: &[Line], split: impl Fn(&str) -> Vec<String>) {
-        let mut used = 1;
-        for line in lines.iter().skip(1).take_while(|line| !line.is_blank()) {
+    /// Cells of fixed widths that end before `ends`, in characters. None for a line that is a mark of
+    /// left-out rows.
+    fn fixed(&mut self, text: &str, ends: &[usize]) -> Option<Vec<String>> {
+        if is_cut_mark(text) {
+            self.is_cut = true;
+            return None;
+        }
+        let trimmed = |cell: &str| cell.trim().to_owned();
+        // Rows that were pasted without their padding have as many bars as the header.
+        if text.matches('|').count() + 1 == ends.len() {
+            return Some(text.split('|').map(trimmed).collect());
+        }
+        let chars: Vec<char> = text.chars().collect();
+        let bars = ends.split_last().map_or(&[][..], |(_, bars)| bars);
+        if !bars.iter().all(|at| chars.get(*at).is_none_or(|c| matches!(c, '|' | ':'))) {
+            let cells = by_bars(text, self.columns.len(), self.columns.place(STATEMENTS));
+            return Some(cells.iter().map(|cell| trimmed(cell)).collect());
+        }
+        let mut from = 0;
+        let cell = |end: &usize| {
+            let cell: String =
+                chars.get(from.min(chars.len())..(*end).min(chars.len()).max(from.min(chars.len())))?.iter().collect();
+            from = end.saturating_add(1);
+            Some(trimmed(&cell))
+        };
+        Some(ends.iter().map_while(cell).collect())
+    }
+
+    fn read_separated(&mut self, lines: &[Line], skip: usize, split: impl Fn(&str) -> Vec<String>) {
+        let mut used = skip;
+        loop {
+            used += self.skip_mark(lines, used, |line| split(&line.text).len() >= 2);
+            let Some(line) = lines.get(used).filter(|line| !line.is_blank()) else { break };
             let cells = split(&line.text);
-            if cells.len() < 2 {
+            if cells.len() < 2 && !is_rule(&line.text) {
                 break;
             }
-            self.push(cells);
+            // A row of these forms has all of its separators: another one lost some, and its cells are
+            // not below their names. The last one may be cut.
+            let below = lines.get(used + 1).is_some_and(|line| split(&line.text).len() >= 2);
+            match cells.len() < self.columns.len() && below {
+                true => self.is_cut = true,
+                false if is_rule(&line.text) => {}
+                false => self.push(cells),
+            }
             used += 1;
+        }
+        self.used = used + footer(lines, used);
+    }
+
+    /// Rows whose cells may be quoted, with line breaks in them.
+    fn read_quoted(&mut self, lines: &[Line], skip: usize, separator: char) {
+        let mut used = skip;
+        loop {
+            used += self.skip_mark(lines, used, |line| cells(&line.text, separator).0.len() >= 2);
+            let Some(line) = lines.get(used).filter(|line| !line.is_blank()) else { break };
+            let mut text = line.text.clone();
+            let (mut row, mut is_open) = cells(&text, separator);
+            let mut lines_of_row = 1;
+            while is_open
+                && lines_of_row < ROW_LINES
+                && let Some(more) = lines.get(used + lines_of_row)
+            {
+                text.push(' ');
+                text.push_str(&more.text);
+                (row, is_open) = cells(&text, separator);
+                lines_of_row += 1;
+            }
+            // A quote that nothing closes is a cut: only its own line is the row.
+            if is_open {
+                (row, lines_of_row) = (cells(&line.text, separator).0, 1);
+            }
+            if row.len() < 2 {
+                break;
+            }
+            self.push(row);
+            used += lines_of_row;
         }
         self.used = used + footer(lines, used);
     }
 }
 
-/// Where a character stands in a line, bytes.
+/// The cells between bars. More bars than columns are part of the statement, or of the last cell.
+fn by_bars(text: &str, most: usize, statement: Option<usize>) -> Vec<String> {
+    let cells: Vec<&str> = text.split('|').collect();
+    let extra = cells.len().saturating_sub(most);
+    let place = statement.unwrap_or(most.saturating_sub(1));
+    let mut joined: Vec<String> = cells.iter().take(place).map(|cell| (*cell).to_owned()).collect();
+    joined.push(cells.get(place..=place + extra).unwrap_or_default().join("|"));
+    joined.extend(cells.iter().skip(place + extra + 1).map(|cell| (*cell).to_owned()));
+    joined.truncate(cells.len());
+    joined
+}
+
+/// Where a character stands in a line, characters.
 fn places(text: &str, wanted: char) -> Vec<usize> {
-    text.char_indices().filter(|(_, c)| *c == wanted).map(|(at, _)| at).collect()
+    text.chars().enumerate().filter(|(_, c)| *c == wanted).map(|(at, _)| at).collect()
 }
 
 /// Cells between bars at `places`, if there are bars at all of them.
@@ -261,27 +336,9 @@ fn cut_at(text: &str, places: &[usize]) -> Option<Vec<String>> {
     Some(cells)
 }
 
-/// Cells of fixed widths that end before `ends`, in characters.
-fn fixed(text: &str, ends: &[usize]) -> Vec<String> {
-    // Rows that were pasted without their padding have as many bars as the header.
-    if text.matches('|').count() + 1 == ends.len() {
-        return text.split('|').map(|cell| cell.trim().to_owned()).collect();
-    }
-    let mut cells = vec![String::new()];
-    let mut bounds = ends.iter();
-    let mut end = bounds.next().copied().unwrap_or(usize::MAX);
-    for (at, c) in text.chars().enumerate() {
-        if at == end {
-            cells.push(String::new());
-            end = bounds.next().copied().unwrap_or(usize::MAX);
-        } else if let Some(cell) = cells.last_mut() {
-            cell.push(c);
-        }
-    }
-    cells.into_iter().map(|cell| cell.trim().to_owned()).collect()
-}
-
-fn csv(text: &str) -> Vec<String> {
+/// The cells of a line, and whether a quote is open at its end. A quote within a cell is doubled, or
+/// stands behind a backslash.
+pub(super) fn cells(text: &str, separator: char) -> (Vec<String>, bool) {
     let (mut cells, mut cell) = (Vec::new(), String::new());
     let mut is_quoted = false;
     let mut chars = text.chars().peekable();
@@ -291,13 +348,19 @@ fn csv(text: &str) -> Vec<String> {
                 chars.next();
                 cell.push('"');
             }
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => cells.push(std::mem::take(&mut cell)),
+            '\\' if is_quoted && chars.peek() == Some(&'"') => {
+                chars.next();
+                let ends = chars.peek().is_none_or(|next| *next == separator);
+                cell.push(if ends { '\\' } else { '"' });
+                is_quoted = !ends;
+            }
+            '"' if is_quoted || cell.trim().is_empty() => is_quoted = !is_quoted,
+            c if c == separator && !is_quoted => cells.push(std::mem::take(&mut cell)),
             c => cell.push(c),
         }
     }
     cells.push(cell);
-    cells
+    (cells, is_quoted)
 }
 
 /// `3 rows in set (0.00 sec)`, `(3 rows)`

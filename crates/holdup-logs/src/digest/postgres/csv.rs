@@ -21,6 +21,7 @@ const CLIENT: usize = 4;
 const SEVERITY: usize = 11;
 const MESSAGE: usize = 13;
 const DETAIL: usize = 14;
+const STATEMENT: usize = 19;
 const APPLICATION: usize = 22;
 /// Fields that all servers since 9.0 write.
 const LEAST_FIELDS: usize = 23;
@@ -143,7 +144,7 @@ pub fn is_whole(data: &[u8]) -> bool {
 pub struct Csv {
     entries: Entries,
     /// Buffer for texts without their doubled quotes.
-    rooms: [Vec<u8>; 2],
+    rooms: [Vec<u8>; 3],
 }
 
 /// A text without its doubled quotes; uses `room` if there are any.
@@ -206,14 +207,16 @@ impl Csv {
             application: text(APPLICATION),
             host: client.get(..port).unwrap_or_default(),
         };
-        let [message, detail] = &mut self.rooms;
+        let [message, detail, statement] = &mut self.rooms;
         let message = undoubled(text(MESSAGE), record.fields[MESSAGE].has_doubled, message);
         let detail = undoubled(text(DETAIL), record.fields[DETAIL].has_doubled, detail);
         let cut = block.cut && record.end >= data.len();
         if !record.is_whole && !cut {
             tally.problems.add(Problem::CutOff, position);
         }
-        self.entries.take(&Entry { severity: text(SEVERITY), message, detail, fields, position, cut }, tally);
+        let statement = undoubled(text(STATEMENT), record.fields[STATEMENT].has_doubled, statement);
+        let entry = Entry { severity: text(SEVERITY), message, detail, statement, fields, position, cut };
+        self.entries.take(&entry, tally);
     }
 }
 

@@ -10,6 +10,7 @@ use crate::digest::event::{Event, Kind, Position};
 use crate::digest::loose::{LooseEnd, Waiting};
 use crate::digest::plan;
 use crate::digest::postgres::fact;
+use crate::digest::postgres::heard::Joined;
 use crate::digest::postgres::prefix::Fields;
 use crate::digest::problem::Problem;
 use crate::digest::tally::Tally;
@@ -23,6 +24,8 @@ pub struct Entry<'a> {
     pub message: &'a [u8],
     /// Its detail, if the same record has it.
     pub detail: &'a [u8],
+    /// The statement that it is about, if the same record has it.
+    pub statement: &'a [u8],
     /// Who and when.
     pub fields: Fields<'a>,
     /// Its place.
@@ -44,6 +47,7 @@ pub struct Entries {
     processes: HashMap<u64, Process>,
     /// An execution whose parameters may follow in the next entry.
     held: Option<(Waiting, u64, bool)>,
+    joined: Joined,
 }
 
 /// The parameters, if a detail contains them.
@@ -85,6 +89,9 @@ fn statement(sql: &[u8]) -> &[u8] {
 impl Entries {
     /// Counts an entry.
     pub fn take(&mut self, entry: &Entry, tally: &mut Tally) {
+        if let Some(listener) = &tally.listener {
+            self.joined.take(entry, listener);
+        }
         let is_detail = |pid| entry.severity == b"DETAIL" && entry.fields.pid == pid;
         let detail = if self.held.as_ref().is_some_and(|(held, ..)| is_detail(held.pid)) { entry.message } else { b"" };
         self.let_go(detail, tally);
@@ -182,6 +189,9 @@ impl Entries {
 
     /// Ends a block: open statements continue in the next one.
     pub fn end(&mut self, tally: &mut Tally) {
+        if let Some(listener) = &tally.listener {
+            self.joined.end(listener);
+        }
         self.let_go(b"", tally);
         for (pid, process) in self.processes.drain() {
             if let Some(waiting) = process.waiting {

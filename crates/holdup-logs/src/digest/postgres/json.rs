@@ -36,6 +36,7 @@ struct LineFields<'a> {
     severity: &'a [u8],
     message: Text<'a>,
     detail: Text<'a>,
+    statement: Text<'a>,
     /// Cloud SQL's text: a line of the text log.
     payload: Text<'a>,
 }
@@ -58,6 +59,7 @@ impl<'a> LineFields<'a> {
         match key {
             b"message" => self.message = text,
             b"detail" => self.detail = text,
+            b"statement" | b"query" => self.statement = text,
             // The outer time of an export is its arrival; the inner one comes later or is the only
             // one.
             b"timestamp" | b"log_time" if time(text.raw).is_some() => self.time = text.raw,
@@ -198,7 +200,7 @@ pub fn is_json(head: &[u8]) -> bool {
 pub struct Json {
     prefix: Prefix,
     entries: Entries,
-    rooms: [Vec<u8>; 6],
+    rooms: [Vec<u8>; 7],
 }
 
 impl Json {
@@ -232,7 +234,7 @@ impl Json {
             tally.problems.add(if cut { Problem::TooLong } else { problem }, position);
             return;
         }
-        let [message, user, database, application, host, detail] = &mut self.rooms;
+        let [message, user, database, application, host, detail, statement] = &mut self.rooms;
         let at_us = time(found.time).map(|(at, _)| at);
         if found.message.raw.is_empty() && !found.payload.raw.is_empty() {
             let text = plain(found.payload, message);
@@ -241,7 +243,7 @@ impl Json {
             fields.at_us = fields.at_us.or(at_us);
             let severity = severity_word(text, begin, behind);
             let message = text.get(behind..).unwrap_or_default();
-            let entry = Entry { severity, message, detail: b"", fields, position, cut };
+            let entry = Entry { severity, message, fields, position, cut, ..Entry::default() };
             self.entries.take(&entry, tally);
             return;
         }
@@ -256,7 +258,8 @@ impl Json {
             host: host.get(..port).unwrap_or_default(),
         };
         let (severity, message, detail) = (found.severity, plain(found.message, message), plain(found.detail, detail));
-        let entry = Entry { severity, message, detail, fields, position, cut };
+        let statement = if tally.listener.is_some() { plain(found.statement, statement) } else { b"" };
+        let entry = Entry { severity, message, detail, statement, fields, position, cut };
         self.entries.take(&entry, tally);
     }
 }

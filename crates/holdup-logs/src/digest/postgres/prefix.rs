@@ -213,10 +213,12 @@ impl Prefix {
         let mut at = 0;
         for (index, part) in self.parts.iter().enumerate() {
             let rest = text.get(at..)?;
+            // Lines of the server's own processes may end early (`%q`), which one that was worked out
+            // from lines of sessions does not say.
+            if rest.is_empty() && (*part == Part::Stop || fields.at_us.is_some()) {
+                return Some(fields);
+            }
             if *part == Part::Stop {
-                if rest.is_empty() {
-                    return Some(fields);
-                }
                 continue;
             }
             if let Part::Literal(literal) = part {

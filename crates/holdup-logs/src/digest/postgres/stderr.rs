@@ -95,13 +95,12 @@ impl Stderr {
         }
         let severity = severity_word(rest, begin, message);
         let is_end = at + end >= data.len();
-        let is_detail = severity == b"DETAIL" && tally.watch.is_some();
-        if is_detail || !continues(severity) {
+        if tally.wants(severity) || !continues(severity) {
             let prefix = rest.get(..begin).unwrap_or_default();
             let fields = self.prefix.parse(prefix).unwrap_or_default();
             let text = rest.get(message..end.min(rest.len())).unwrap_or_default();
             let (position, cut) = (block.position(at), block.cut && is_end);
-            let entry = Entry { severity, message: text, detail: b"", fields, position, cut };
+            let entry = Entry { severity, message: text, fields, position, cut, ..Entry::default() };
             self.entries.take(&entry, tally);
         }
         at + end + 1

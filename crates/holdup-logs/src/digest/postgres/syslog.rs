@@ -160,7 +160,7 @@ impl Syslog {
     fn entry(&mut self, pid: u64, open: &Open, tally: &mut Tally) {
         let Some((begin, message)) = severity(&open.text) else { return };
         let severity = severity_word(&open.text, begin, message);
-        if continues(severity) && !(severity == b"DETAIL" && tally.watch.is_some()) {
+        if continues(severity) && !tally.wants(severity) {
             return;
         }
         let mut fields = self.prefix.parse(open.text.get(..begin).unwrap_or_default()).unwrap_or_default();
@@ -170,10 +170,10 @@ impl Syslog {
         let entry = Entry {
             severity,
             message: open.text.get(message..).unwrap_or_default(),
-            detail: b"",
             fields,
             position: open.position,
             cut,
+            ..Entry::default()
         };
         self.entries.take(&entry, tally);
     }

@@ -14,7 +14,7 @@ pub(super) struct InputFile {
     /// The name for messages.
     pub(super) shown: String,
     pub(super) head: Vec<u8>,
-    pub(super) rest: Box<dyn Read>,
+    pub(super) rest: Box<dyn Read + Send>,
     /// Whether it was found in a folder.
     pub(super) is_listed: bool,
     /// When it was changed last, nanoseconds since the epoch.
@@ -44,7 +44,7 @@ impl InputFile {
         let name = name.unwrap_or(own);
         let shown = if is_stream { "standard input".to_owned() } else { path.display().to_string() };
         let unreadable = |e: std::io::Error| slips::to_import(path, &e);
-        let mut rest: Box<dyn Read> =
+        let mut rest: Box<dyn Read + Send> =
             if is_stream { Box::new(std::io::stdin()) } else { Box::new(files::open(path).map_err(unreadable)?) };
         let mut head = Vec::new();
         rest.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(unreadable)?;

@@ -2,7 +2,7 @@
 
 use holdup_recording::files;
 
-use super::{InputFile, access, aws, ftdc, is_capture, kubernetes, text, traces};
+use super::{InputFile, access, aws, ftdc, is_capture, kubernetes, statement_log, text, traces};
 use crate::failure::Failure;
 use holdup_import::traces::Columns;
 
@@ -13,6 +13,7 @@ pub(super) enum FileKind {
     Ftdc,
     Traces,
     AccessLog,
+    StatementLog,
     Kubernetes,
     Cloud,
     Text,
@@ -34,6 +35,9 @@ impl FileKind {
         }
         if ftdc::is_one(&file.head) {
             return Ok(Self::Ftdc);
+        }
+        if hints.log_format.is_none() && statement_log::is_one(&file.head) {
+            return Ok(Self::StatementLog);
         }
         // In a folder, a file may be anything; what standard tools print is the likeliest.
         if file.is_listed && text::is_one(file)? {

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use holdup_recording::manifest::{Host, Manifest, RunState};
+use holdup_recording::manifest::{Host, Manifest, Reported, RunState};
 use holdup_recording::writer::Recorder;
 use holdup_recording::{Batch, Coverage};
 
@@ -29,12 +29,27 @@ pub(super) struct Writer<'d> {
     from: i64,
     waiting: usize,
     written: Option<String>,
+    is_reported: bool,
 }
 
 impl<'d> Writer<'d> {
     /// For a recording of this title in `dir`, which is not made yet.
     pub fn new(title: &str, dir: &'d Path, table: &'static str) -> Self {
-        Self { title: title.to_owned(), dir, table, recorder: None, from: 0, waiting: 0, written: None }
+        Self {
+            title: title.to_owned(),
+            dir,
+            table,
+            recorder: None,
+            from: 0,
+            waiting: 0,
+            written: None,
+            is_reported: false,
+        }
+    }
+
+    /// The same, of what a server measured by itself.
+    pub fn reported(self) -> Self {
+        Self { is_reported: true, ..self }
     }
 
     /// Whether the recording has been made.
@@ -94,7 +109,9 @@ impl<'d> Writer<'d> {
         let Some(recorder) = self.recorder else {
             return Err(Failure::Unusable(format!("{}: no rows in it", self.title)));
         };
-        let manifest = Manifest { coverage, ..Manifest::starting(&self.title, span.0, Host::default()) };
+        // Who imports a server's own account says that something is wrong there.
+        let reported = self.is_reported.then(Reported::default);
+        let manifest = Manifest { coverage, reported, ..Manifest::starting(&self.title, span.0, Host::default()) };
         recorded::end_at(recorder, manifest, RunState::Complete, span.1, self.dir)
     }
 

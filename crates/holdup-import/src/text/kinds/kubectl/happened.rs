@@ -5,7 +5,7 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Event;
 
-use super::super::Context;
+use super::super::{Context, kernel_events};
 use super::shown;
 
 /// A report, once or several times.
@@ -50,6 +50,17 @@ impl Happened<'_> {
         }
         if let Some((probe, why)) = probe(self.reason, &message) {
             return ("probe_failed", message.clone(), labels.with("probe", probe).with("reason", why));
+        }
+        // Kubelet and the node's problem detector repeat what the kernel said.
+        if matches!(self.reason, "OOMKilling" | "SystemOOM")
+            && let Some(kill) = kernel_events::parse(self.message)
+        {
+            let known = kill.labels.iter().map(|(name, value)| (*name, value.as_str()));
+            return (
+                kill.kind,
+                kill.text.clone(),
+                known.fold(labels, |labels, (name, value)| labels.with(name, value)),
+            );
         }
         if self.reason == "Killing" {
             let why = killed(&message).to_owned();

@@ -37,7 +37,7 @@ const OPERATIONS: &[&str] = &[
 ];
 
 /// The plan in `text`.
-pub(crate) fn tree(text: &str) -> Option<Node> {
+pub fn tree(text: &str) -> Option<Node> {
     let json = Json::read(text)?;
     let mut found = below(&json, 0);
     (found.len() == 1).then(|| found.remove(0))

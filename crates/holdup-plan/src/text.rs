@@ -12,7 +12,7 @@ use super::without_values;
 const NODES_MAX: usize = 2_000;
 
 /// The statement and the plan's lines, from the text after `plan:`.
-pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
+pub fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start().strip_prefix("Query Text: ")?;
     let begin = text.as_ptr() as usize;
     let mut tokens = Lexer::new(text.as_bytes(), Dialect::PostgreSql);
@@ -41,7 +41,7 @@ fn is_node(line: &str) -> bool {
 }
 
 /// The tree of the plan's lines.
-pub(crate) fn tree(text: &str) -> Option<Node> {
+pub fn tree(text: &str) -> Option<Node> {
     // Open nodes, each with its column.
     let mut open: Vec<(usize, Node)> = Vec::new();
     let mut count = 0;
@@ -118,6 +118,11 @@ fn property(node: &mut Node, name: &str, value: &str) {
         node.filter = text();
     } else if matches!(name, "Rows Removed by Filter" | "Rows Removed by Join Filter") {
         node.rows_removed = node.rows_removed.or(value.trim().parse().ok());
+    } else if node.spilled_bytes.is_none() {
+        // `Sort Method: external merge  Disk: 2048kB`, `Batches: 5  Memory Usage: 4145kB  Disk Usage: 2048kB`
+        let disk = value.split_once("Disk: ").or_else(|| value.split_once("Disk Usage: "));
+        let kb = disk.and_then(|(_, rest)| rest.split("kB").next()?.trim().parse::<f64>().ok());
+        node.spilled_bytes = kb.filter(|kb| *kb > 0.0).map(|kb| kb * 1024.0);
     }
 }
 
@@ -125,7 +130,8 @@ fn property(node: &mut Node, name: &str, value: &str) {
 /// (actual time=… rows=1 loops=1)`.
 fn node(line: &str) -> Option<Node> {
     let (head, figures) = line.split_once("  (cost=")?;
-    let (planned, actual) = figures.split_once(')')?;
+    // The end may be cut.
+    let (planned, actual) = figures.split_once(')').unwrap_or((figures, ""));
     let words = words(head);
     let place = |name: &str| words.iter().position(|word| word == name);
     let (using, on) = (place("using"), place("on"));

@@ -9,24 +9,23 @@ use super::without_values;
 
 /// Deeper nodes are dropped: the output must be parseable again, and JSON parsers accept a depth of
 /// 128, of which a node uses two.
-pub(super) const DEPTH_MAX: usize = 60;
+pub(crate) const DEPTH_MAX: usize = 60;
 
 /// Conditions by which rows are found or joined; the first present one is used.
-pub(super) const CONDITIONS: &[&str] = &["Index Cond", "Hash Cond", "Merge Cond", "Recheck Cond", "TID Cond"];
+pub(crate) const CONDITIONS: &[&str] = &["Index Cond", "Hash Cond", "Merge Cond", "Recheck Cond", "TID Cond"];
 
 /// Conditions that discard rows.
-pub(super) const FILTERS: &[&str] = &["Filter", "Join Filter", "One-Time Filter"];
+pub(crate) const FILTERS: &[&str] = &["Filter", "Join Filter", "One-Time Filter"];
 
 /// The plan in `text`: an array with one object that has a `Plan` (EXPLAIN), or that object (auto_explain).
-pub(crate) fn tree(text: &str) -> Option<Node> {
+pub fn tree(text: &str) -> Option<Node> {
     let json = Json::read(text)?;
     let of = json.parts().first().unwrap_or(&json);
     node(of.get("Plan")?, 0)
 }
 
 /// The statement that auto_explain puts before the plan.
-#[cfg(feature = "postgresql")]
-pub(crate) fn statement(text: &str) -> Option<String> {
+pub fn statement(text: &str) -> Option<String> {
     Json::read(text)?.text("Query Text").map(str::to_owned)
 }
 
@@ -57,8 +56,15 @@ fn node(json: &Json, depth: usize) -> Option<Node> {
         rows_removed: json.number("Rows Removed by Filter").or_else(|| json.number("Rows Removed by Join Filter")),
         loops,
         time_ms: json.number("Actual Total Time"),
+        spilled_bytes: spilled_bytes(json),
         children: below.iter().filter_map(|child| node(child, depth + 1)).collect(),
     })
+}
+
+/// What a sort or a hash wrote to disk; the server counts it in kilobytes.
+fn spilled_bytes(json: &Json) -> Option<f64> {
+    let of_sort = json.number("Sort Space Used").filter(|_| json.text("Sort Space Type") == Some("Disk"));
+    of_sort.or_else(|| json.number("Disk Usage")).filter(|kb| *kb > 0.0).map(|kb| kb * 1024.0)
 }
 
 fn kind(json: &Json) -> Option<String> {
@@ -116,7 +122,7 @@ mod tests {
         let lines: String = (0..200)
             .map(|depth| format!("{}->  Limit  (cost=0.00..1.00 rows=1 width=1)\n", " ".repeat(2 + 6 * depth)))
             .collect();
-        let plan = super::super::text::tree(&format!("Limit  (cost=0.00..1.00 rows=1 width=1)\n{lines}")).unwrap();
+        let plan = crate::text::tree(&format!("Limit  (cost=0.00..1.00 rows=1 width=1)\n{lines}")).unwrap();
         assert_eq!(Node::from_json(&plan.to_json()).map(|plan| plan.all().len()), Some(DEPTH_MAX));
     }
 

@@ -1,0 +1,113 @@
+//! What each slot keeps, by the server or a cloud.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::Labels;
+use holdup_recording::metrics::{self, Metric};
+use holdup_recording::words::{bytes, bytes_per_second};
+use holdup_signals::View;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::view::stretches::within;
+
+use crate::causes::parts::present::Shown;
+use crate::strength::{CERTAIN, FAIR, NONE, STRONG, Strength};
+
+/// Log up to this is kept between two checkpoints of a busy server, bytes.
+const USUAL: f64 = 1_073_741_824.0;
+
+/// As much is kept for a reader that does not come, bytes.
+const MUCH: f64 = 10.0 * USUAL;
+
+/// Words of the server for log that is gone, or will be with the next checkpoint.
+const LOSING: [&str; 2] = ["lost", "unreserved"];
+
+/// What shows it, the worst first; pieces of no worth clear.
+pub(super) fn shown(view: &View<'_>) -> Shown {
+    let mut all = of_server(view);
+    for metric in
+        [metrics::aws::OLDEST_REPLICATION_SLOT_LAG_BYTES, metrics::aws::OLDEST_LOGICAL_REPLICATION_SLOT_LAG_BYTES]
+    {
+        all.extend(of_cloud(view, metric));
+    }
+    all.sort_by(|a, b| b.0.chance().total_cmp(&a.0.chance()));
+    all
+}
+
+/// The last state of a slot, and what it kept first and last.
+struct Slot<'v> {
+    labels: &'v Labels,
+    first: (i64, f64),
+    last: (i64, f64),
+}
+
+impl Slot<'_> {
+    fn pace(&self) -> String {
+        let seconds = self.last.0.saturating_sub(self.first.0) as f64 / 1e9;
+        let grows = (self.last.1 - self.first.1) / seconds.max(1e-9);
+        match seconds > 0.0 && grows > 0.0 {
+            true => format!(", and {} more", bytes_per_second(grows)),
+            false => String::new(),
+        }
+    }
+}
+
+/// By its label: a slot that changes its state begins another series.
+fn slots<'v>(view: &View<'v>, metric: Metric, label: &str) -> BTreeMap<&'v str, Slot<'v>> {
+    let mut all: BTreeMap<&str, Slot<'_>> = BTreeMap::new();
+    for ((_, labels), points) in view.index.series(metric.name, &[]) {
+        let points = within(points, view.window);
+        let (Some(first), Some(last), Some(name)) = (points.first(), points.last(), labels.get(label)) else {
+            continue;
+        };
+        let is_newer = all.get(name).is_none_or(|known| known.last.0 < last.0 || known.last.1 < last.1);
+        if is_newer {
+            all.insert(name, Slot { labels, first: *first, last: *last });
+        }
+    }
+    all
+}
+
+fn evidence(view: &View<'_>, metric: Metric, of: &Slot<'_>, text: String) -> Evidence {
+    let labels = of.labels.iter().fold(Labels::new([("metric", metric.name)]), |all, (k, v)| all.with(k, v));
+    Evidence::new("samples", "value", labels, view.window, bytes(of.last.1), "less than 1 GiB", text)
+}
+
+fn of_server(view: &View<'_>) -> Shown {
+    let metric = metrics::postgresql::REPLICATION_SLOT_RETAINED_BYTES;
+    let shown = slots(view, metric, "slot").into_iter().map(|(name, of)| {
+        let kept = of.last.1;
+        let is_idle = of.labels.get("active") == Some("0");
+        let losing = of.labels.get("wal_status").filter(|status| LOSING.contains(status));
+        let reader = if is_idle { "has no reader and" } else { "has a reader and" };
+        let status = losing.map_or_else(String::new, |status| format!("; its log is {status}"));
+        let text = format!("slot {name} {reader} keeps {} of log{}{status}", bytes(kept), of.pace());
+        (worth(kept, is_idle, losing.is_some()), evidence(view, metric, &of, text))
+    });
+    shown.collect()
+}
+
+fn worth(kept: f64, is_idle: bool, is_losing: bool) -> Strength {
+    match is_idle {
+        _ if is_losing => CERTAIN,
+        true if kept >= MUCH => CERTAIN,
+        true if kept >= USUAL => STRONG,
+        // Its reader is behind, and still reads.
+        false if kept >= MUCH => FAIR,
+        _ => NONE,
+    }
+}
+
+/// A cloud does not say whether the slot has a reader.
+fn of_cloud(view: &View<'_>, metric: Metric) -> Shown {
+    let shown = slots(view, metric, "db_instance").into_iter().map(|(name, of)| {
+        let kept = of.last.1;
+        let text = format!("{name}: its slot furthest behind keeps {} of log{}", bytes(kept.max(0.0)), of.pace());
+        let strength = match () {
+            () if kept >= MUCH => STRONG,
+            () if kept >= USUAL => FAIR,
+            () => NONE,
+        };
+        (strength, evidence(view, metric, &of, text))
+    });
+    shown.collect()
+}

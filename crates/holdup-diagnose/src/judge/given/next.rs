@@ -1,0 +1,57 @@
+//! The commands to run next.
+
+use std::collections::BTreeSet;
+
+use super::suspects::Suspect;
+use crate::causes::{Cause, Trait};
+use crate::instant::facts::Facts;
+use crate::next_command::NextCommand;
+use crate::verdict::PasteNextReport;
+
+/// Most commands to paste next.
+const COMMANDS: usize = 3;
+
+/// The commands that decide between the suspects, and then what shows most of what was not pasted.
+pub(super) fn next(facts: &Facts<'_>, found: &[Suspect]) -> Vec<PasteNextReport> {
+    let is_full = facts.full_disk().is_some();
+    // A place in the kernel says which call waits, and not for what: the disk, or a lock.
+    let has_asleep = facts.asleep.as_ref().is_some_and(|asleep| asleep.mean >= 1.0);
+    let has_places = facts.asleep.as_ref().is_some_and(|asleep| asleep.groups.iter().any(|p| p.function().is_some()));
+    let missing = [
+        (Cause::DiskSaturated, facts.disk.is_none() && (has_asleep || !facts.has_load)),
+        (Cause::UninterruptiblePileup, has_asleep && !has_places || is_full && facts.asleep.is_none()),
+        (Cause::DiskSaturated, is_full),
+        (Cause::LockContention, facts.sessions.is_none() && !is_full),
+    ];
+    let is_answered = |cause: &Cause| match cause {
+        Cause::ThreadPoolQueue => facts.pool_queue.is_some(),
+        Cause::ReadaheadTooLarge | Cause::WorkingSetExceedsMemory => facts.read_per_fault.is_some(),
+        _ => false,
+    };
+    let suspects = found.iter().map(|suspect| suspect.cause).filter(|cause| !is_answered(cause));
+    let causes = suspects.chain(missing.into_iter().filter(|(_, is)| *is).map(|(cause, _)| cause));
+    // Kubernetes' own figures are there already where these ask for more.
+    let mut all = facts.pods.next();
+    let is_of_pods = !all.is_empty();
+    let is_new =
+        |cause: &Cause| !is_of_pods || found.iter().any(|s| s.cause == *cause) && !cause.is(Trait::NamedByKubernetes);
+    let mut shown = BTreeSet::new();
+    for next in causes.filter(is_new).map(|cause| cause.definition().next) {
+        if shown.insert(next.command) {
+            all.push(report(next, facts));
+        }
+    }
+    all.truncate(COMMANDS);
+    all
+}
+
+/// A command as it is for the machine of `facts`, with all causes that it shows.
+fn report(next: &NextCommand, facts: &Facts<'_>) -> PasteNextReport {
+    let shows = |cause: &Cause| cause.definition().next.command == next.command;
+    PasteNextReport {
+        causes: Cause::ALL.iter().copied().filter(shows).collect(),
+        command: next.command_on(facts.machine, facts.is_postgresql).to_owned(),
+        seconds: next.seconds,
+        shows: next.shows_on(facts.machine),
+    }
+}

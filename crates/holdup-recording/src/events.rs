@@ -1,0 +1,119 @@
+//! Kinds of events that several sources write and that judges read, with the labels that each may
+//! have. Like a metric, a kind is a constant, so that a misspelt one does not compile. An event
+//! stands for one happening, or for as many as its label [`COUNT`] says. Every label may be absent.
+
+/// The label with the number of happenings that an event stands for.
+pub const COUNT: &str = "count";
+
+/// The kernel killed a process for lack of memory. Labels: `process`, `pid`, `anonymous_bytes` (its
+/// memory), `scope` (`cgroup` or `host`), `cgroup` (the group whose limit was reached),
+/// `limit_bytes`, `asked_by` (the process whose request for memory led to it).
+pub const OUT_OF_MEMORY_KILL: &str = "out_of_memory_kill";
+
+/// A thread was in uninterruptible sleep for minutes. Labels: `process`, `pid`, `seconds`,
+/// `function` (where it slept). Its stack is a row of `threads`.
+pub const HUNG_TASK: &str = "hung_task";
+
+/// A thread kept a CPU in the kernel. Labels: `process`, `pid`, `cpu`, `seconds`.
+pub const SOFT_LOCKUP: &str = "soft_lockup";
+
+/// A device returned an error. Labels: `device`, `operation`.
+pub const IO_ERROR: &str = "io_error";
+
+/// A request to a device timed out, or the kernel reset the device or its link. Label: `device`.
+pub const IO_TIMEOUT: &str = "io_timeout";
+
+/// A file system reported an error, or was remounted read-only. Label: `device`.
+pub const FILE_SYSTEM_ERROR: &str = "file_system_error";
+
+/// A listening socket's queue of new connections was full. Labels: `port`, `action` (`dropped` or
+/// `cookies`).
+pub const SYN_FLOODING: &str = "syn_flooding";
+
+/// A write failed for lack of space. Labels: `server`, `file`.
+pub const DISK_FULL: &str = "disk_full";
+
+/// A program could not open a file or a socket: it had as many as it may.
+pub const FILE_DESCRIPTORS_EXHAUSTED: &str = "file_descriptors_exhausted";
+
+/// A client could not connect, because no local port was left.
+pub const PORTS_EXHAUSTED: &str = "ports_exhausted";
+
+/// A server began anew. Labels: `server` (its name), `why` ([`WHY`] lists the words).
+pub const RESTART: &str = "restart";
+
+/// Why a server began anew, in the label `why` of [`RESTART`]: it had crashed, a standby took over,
+/// somebody asked for it, or it is not known.
+pub const WHY: [&str; 4] = [CRASH, FAILOVER, REQUESTED, UNKNOWN];
+/// The server had not shut down: it recovered from its log.
+pub const CRASH: &str = "crash";
+/// A standby took over, or the server was made primary.
+pub const FAILOVER: &str = "failover";
+/// It was shut down in an orderly way, e.g. for a deployment or maintenance.
+pub const REQUESTED: &str = "requested";
+/// Not known.
+pub const UNKNOWN: &str = "unknown";
+
+/// A container began anew, according to Kubernetes. Labels: `container`, `reason`, `exit_code`,
+/// `signal`, `restarts`.
+pub const CONTAINER_RESTARTED: &str = "container_restarted";
+
+/// A probe of a container failed. Labels: `probe`, `reason`.
+pub const PROBE_FAILED: &str = "probe_failed";
+
+/// Kubernetes killed a container. Labels: `container`, `why`.
+pub const CONTAINER_KILLED: &str = "container_killed";
+
+/// Sessions waited for each other's locks in a circle, and one was rolled back. Labels: `waits`,
+/// `session`, `digest`, `table`.
+pub const DEADLOCK: &str = "deadlock";
+
+/// A thread of InnoDB waited for a semaphore (a latch inside of the server). Labels: `seconds` (how
+/// long it has waited), `place` (file and line), `latch` (its name).
+pub const SEMAPHORE_WAIT: &str = "semaphore_wait";
+
+/// A server reported an error. Labels: `error` (one of the words below, or others), `sqlstate`,
+/// `errno`, `severity`.
+pub const ERROR: &str = "error";
+/// `error` of [`ERROR`]: a connection was refused because the limit of connections was reached.
+pub const TOO_MANY_CONNECTIONS: &str = "too many connections";
+/// `error` of [`ERROR`]: a proxy could not connect to the server behind it. Further label: `why`
+/// (`refused`, `timed out`, `reset`).
+pub const UPSTREAM_UNREACHABLE: &str = "upstream unreachable";
+/// `error` of [`ERROR`]: a replica's receiver or applier stopped. Further labels: `thread` (`io` or
+/// `sql`), `errno`, `channel`.
+pub const REPLICATION_STOPPED: &str = "replication stopped";
+/// `error` of [`ERROR`]: the server had no memory for a statement.
+pub const OUT_OF_MEMORY: &str = "out of memory";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_and_errors_are_told_apart() {
+        let all = [
+            OUT_OF_MEMORY_KILL,
+            HUNG_TASK,
+            SOFT_LOCKUP,
+            IO_ERROR,
+            IO_TIMEOUT,
+            FILE_SYSTEM_ERROR,
+            SYN_FLOODING,
+            DISK_FULL,
+            RESTART,
+            CONTAINER_RESTARTED,
+            PROBE_FAILED,
+            CONTAINER_KILLED,
+            DEADLOCK,
+            SEMAPHORE_WAIT,
+            ERROR,
+            TOO_MANY_CONNECTIONS,
+            UPSTREAM_UNREACHABLE,
+            REPLICATION_STOPPED,
+            OUT_OF_MEMORY,
+        ];
+        let distinct: std::collections::BTreeSet<&str> = all.into_iter().chain(WHY).collect();
+        assert_eq!(distinct.len(), all.len() + WHY.len());
+    }
+}
