@@ -187,8 +187,8 @@ fn settings_from(rows: &Rows) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdup_recording::metrics::Metric;
     use crate::table::Row;
+    use holdup_recording::metrics::Metric;
 
     fn rows(columns: &str, values: &[&str]) -> Rows {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();

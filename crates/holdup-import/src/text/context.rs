@@ -7,9 +7,9 @@ use holdup_recording::Labels;
 use holdup_recording::metrics;
 
 use super::clock::{DAY_NS, is_half, time_of_day};
-use super::pipeline::{self, Counted};
 use super::number::number;
 use super::out::{HOST, Out, Report};
+use super::pipeline::{self, Counted};
 
 /// The reports of one tool since its command.
 struct Run {

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use regex::RegexSet;
 
-use super::pipeline;
 use super::paste::Line;
+use super::pipeline;
 
 /// The columns of the rows that each pattern of [`shapes`] knows.
 const HEADERS: [&str; 5] = [

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::rows::Thread;
 
-use super::{Columns, Context, HOST, Kind, Line, pipeline, pg_titles, rows as table_rows, text};
+use super::{Columns, Context, HOST, Kind, Line, pg_titles, pipeline, rows as table_rows, text};
 
 pub(super) const KIND: Kind = Kind::lines("ps", recognises, read);
 

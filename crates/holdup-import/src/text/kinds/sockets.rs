@@ -2,7 +2,7 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Columns, Context, Kind, Line, pipeline, number, rows, text};
+use super::{Columns, Context, Kind, Line, number, pipeline, rows, text};
 
 pub(super) const KIND: Kind = Kind::lines("sockets by state", recognises, read);
 
