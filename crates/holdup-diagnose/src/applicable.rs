@@ -18,6 +18,8 @@ use holdup_signals::client::latency::Origin;
 
 use crate::case::Case;
 use crate::causes::Occurs;
+use crate::instant::machine;
+use crate::next_command::Machine;
 use crate::resources::database_path;
 use crate::resources::volume::level;
 use crate::verdict::NotJudged;
@@ -42,6 +44,7 @@ const AS_MYSQL: &[(&str, &str)] = &[
 pub(crate) fn ask_for_watched(open: &mut [NotJudged], recording: &Recording) {
     let watched = Watched::from_recording(recording);
     let coverage = &recording.manifest.coverage;
+    let figures = figures_instead(coverage);
     let phrases = match watched {
         Watched { postgresql: true, mysql: false, mongodb: false } => AS_POSTGRESQL,
         Watched { mysql: true, postgresql: false, mongodb: false } => AS_MYSQL,
@@ -51,10 +54,32 @@ pub(crate) fn ask_for_watched(open: &mut [NotJudged], recording: &Recording) {
         for (of_any, of_watched) in phrases {
             one.enable = one.enable.replace(of_any, of_watched);
         }
+        if let Some(figures) = figures.filter(|_| asks_for_machine(&one.enable)) {
+            figures.clone_into(&mut one.enable);
+        }
         if let Some(command) = watched_command(&one.enable, coverage) {
             one.enable = command;
         }
     }
+}
+
+/// How the provider of a managed database gives the figures of its machine, which no collector can run
+/// on; none for a machine of the reader's own.
+fn figures_instead(coverage: &[Coverage]) -> Option<&'static str> {
+    let is_reached = coverage.iter().any(|entry| entry.source == "host" && entry.state != CoverageState::Absent);
+    match machine::by_sources(coverage).filter(|_| !is_reached)? {
+        Machine::Amazon => {
+            Some("aws cloudwatch get-metric-data and aws pi get-resource-metrics (holdup import --help)")
+        }
+        Machine::Azure => Some("az monitor metrics list (holdup import --help)"),
+        Machine::Google => Some("gcloud monitoring time-series list (holdup import --help)"),
+        Machine::Reached | Machine::Unknown => None,
+    }
+}
+
+/// Whether `enable` is a collector on the database's machine alone.
+fn asks_for_machine(enable: &str) -> bool {
+    enable.starts_with("--watch host")
 }
 
 /// The command by which an already watched source would give what `enable` asks for.

@@ -123,7 +123,10 @@ impl<'a> Case<'a> {
         let reported = reported::stretch(manifest, whole).map(|slow| (slow, reported::rest(slow, whole)));
         let basis =
             Basis { recording, requests: &requests, operations: &operations, window, reported, healthy, of_whole };
-        let (of, found) = basis.choose(latency::measured(&requests, &index, whole), warm_up.measured_from());
+        let sources = OnceLock::new();
+        let others = latency::measured(&requests, &index, whole);
+        let measured = measured::with_traces(recording, &index, others, whole, &sources);
+        let (of, found) = basis.choose(measured, warm_up.measured_from());
         let (found, limited_ratio, left_out) = basis.leave_out_spoiled(&of, found, &validity, whole);
         let Measured { client, origin, objectives } = of;
         Self {
@@ -140,7 +143,7 @@ impl<'a> Case<'a> {
             against,
             index,
             whole,
-            sources: OnceLock::new(),
+            sources,
             accounts: OnceLock::new(),
             baseline_accounts: OnceLock::new(),
             slow_requests: OnceLock::new(),
@@ -346,10 +349,7 @@ impl<'a> Case<'a> {
         }
         if self.origin != Origin::Client {
             let view = self.view(window);
-            if matches!(
-                self.origin,
-                Origin::Volume | Origin::Proxy | Origin::AccessLog | Origin::AppServer | Origin::DatabaseStatements
-            ) {
+            if self.origin.counts_by_interval() {
                 let within = self.client.seconds.iter().filter(|s| window.contains(s.window.from));
                 return Ok(within.map(|s| s.offered).sum::<u64>() as f64);
             }

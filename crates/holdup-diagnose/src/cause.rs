@@ -31,6 +31,7 @@ macro_rules! each_cause {
             connection_pool_exhausted ConnectionPoolExhausted,
             connection_per_request ConnectionPerRequest,
             downstream_slow DownstreamSlow,
+            service_fails ServiceFails,
             n_plus_one_queries NPlusOneQueries,
             connection_storm ConnectionStorm,
             connection_limit ConnectionLimit,

@@ -31,6 +31,7 @@
 //!   measured.
 //! - [`audit`]: settings that deviate from the vendors' advice; [`host_load`]: the load average
 //!   explained; [`indicators`]: what host and servers did, for a comparison.
+//! - [`services`]: the table of services and one request's waterfall, from traces.
 //! - `figures`: the headline if there are only a cloud's figures.
 
 #![forbid(unsafe_code)]
@@ -63,6 +64,7 @@ mod origin;
 pub mod resources;
 mod rivals;
 pub mod search;
+pub mod services;
 pub mod strength;
 #[cfg(test)]
 mod testing;

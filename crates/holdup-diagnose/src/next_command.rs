@@ -84,11 +84,24 @@ impl NextCommand {
         Self { command, postgresql: None, managed: None, seconds, shows }
     }
 
+    /// A command of a shell on the database's machine. A provider's machine has none: there its figures
+    /// stand for it.
+    pub(crate) const fn on_machine(command: &'static str, seconds: u32, shows: &'static str) -> Self {
+        Self { managed: Some(FIGURES), ..Self::anywhere(command, seconds, shows) }
+    }
+
     /// A statement for MySQL and MariaDB, and its form for PostgreSQL.
     pub(crate) const fn statement(command: &'static str, postgresql: &'static str, shows: &'static str) -> Self {
         Self { command, postgresql: Some(postgresql), managed: None, seconds: 1, shows }
     }
 }
+
+/// A provider's figures of a database and its machine.
+const FIGURES: Managed = Managed {
+    amazon: "aws pi get-resource-metrics with db.load.avg by db.wait_event and by db.sql_tokenized; aws cloudwatch get-metric-data with CPUUtilization, FreeableMemory, SwapUsage and NetworkTransmitThroughput of the last day (holdup import --help)",
+    azure: "az monitor metrics list with cpu_percent, memory_percent, active_connections and network_bytes_egress of the last day (holdup import --help)",
+    google: "gcloud monitoring time-series list of cloudsql.googleapis.com/database of the last day (holdup import --help)",
+};
 
 /// A provider's figures of a volume.
 const VOLUME: Managed = Managed {
@@ -127,10 +140,10 @@ pub(crate) const LOG_AND_PAGES: NextCommand = NextCommand::statement(
 
 /// CPUs and memory.
 pub(crate) const CPUS_AND_MEMORY: NextCommand =
-    NextCommand::anywhere("vmstat 1 10", 10, "whether threads wait for a CPU (r) or pages are swapped (si, so)");
+    NextCommand::on_machine("vmstat 1 10", 10, "whether threads wait for a CPU (r) or pages are swapped (si, so)");
 
 /// What disks read for each page that a thread waited for.
-pub(crate) const READ_PER_FAULT: NextCommand = NextCommand::anywhere(
+pub(crate) const READ_PER_FAULT: NextCommand = NextCommand::on_machine(
     "blockdev --report; sar -B 1 10",
     10,
     "KiB read for each page that a thread waited for (pgpgin/s divided by majflt/s): about 4 means that data does not fit in memory, far more means readahead",
@@ -156,6 +169,17 @@ pub(crate) const VACUUM: NextCommand = NextCommand::anywhere(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_providers_machine_has_no_shell() {
+        let tools = ["blockdev", "iostat", "vmstat", "pidstat", "dmesg", "sar ", "df ", "/proc/", "/sys/", "mount"];
+        for cause in Cause::ALL {
+            for machine in [Machine::Amazon, Machine::Azure, Machine::Google] {
+                let command = cause.definition().next.command_on(machine, true);
+                assert!(tools.iter().all(|tool| !command.contains(tool)), "{cause}: {command}");
+            }
+        }
+    }
 
     #[test]
     fn commands_only_read_and_say_how_long_they_take() {

@@ -15,6 +15,7 @@ impl OriginWords for Origin {
     fn whose(self) -> &'static str {
         match self {
             Self::Client => "as the client measured it",
+            Self::Traces | Self::InnerTraces => "by the traces",
             Self::AppMetrics | Self::AppMeans => "by the app's metrics",
             Self::AppServer => "by the requests with the app's server",
             Self::AccessLog => "by the access log",
@@ -28,6 +29,10 @@ impl OriginWords for Origin {
     fn qualify(self, text: &str) -> String {
         match self {
             Self::Client => text.to_owned(),
+            Self::Traces => format!("{text}; by the traces"),
+            Self::InnerTraces => {
+                format!("{text}; in a service behind the one in front, which answered all the same, by the traces")
+            }
             Self::AppMetrics => format!("{text}; by the app's own HTTP metrics"),
             Self::AccessLog => format!("{text}; by the access log"),
             Self::AppMeans => format!("{text}; a mean, by the app's own HTTP metrics"),

@@ -1,21 +1,28 @@
-//! Turns the output of Amazon's command line about a database into series and settings. It reads
-//! CloudWatch (`get-metric-data`, `get-metric-statistics`), RDS enhanced monitoring, Performance
-//! Insights, `describe-db-instances`, `describe-instance-types` and `describe-volumes`. A file is
-//! read once, from end to end, and never held as a whole. Missing data stays missing: no point is
-//! made up, and no gap becomes a zero.
+//! Turns the output of Amazon's command line about a database into series, events and settings. It
+//! reads CloudWatch (`get-metric-data`, `get-metric-statistics`), RDS enhanced monitoring,
+//! Performance Insights, and descriptions of instances, their types, volumes, events, parameters and
+//! pending maintenance. A file is read once, from end to end, and never held as a whole. What
+//! CloudWatch's console and panels of Grafana save is read here, too ([`Aws::read_panel`]). Missing
+//! data stays missing: no point is made up, and no gap becomes a zero.
 
+mod cell;
 mod document;
 mod element;
+mod events;
 mod guard;
 mod insights;
 mod name;
 mod os;
+mod panel;
+mod parameters;
 mod period;
 mod resolve;
 mod settings;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufReader, Read};
+
+use holdup_recording::rows::Event;
 
 use crate::ImportError;
 
@@ -31,6 +38,15 @@ pub(crate) const MOST_DESCRIBED: usize = 10_000;
 const MOST_NOTES: usize = 100;
 /// Letters of a file's text that a message shows.
 const SHOWN_LETTERS: usize = 60;
+
+/// How the message about a document begins that is no answer of aws.
+const UNKNOWN: &str = "not a known answer of aws";
+
+/// Whether a file was refused because it is something else, and not because it is broken.
+#[must_use]
+pub fn is_unknown(error: &ImportError) -> bool {
+    error.message.contains(UNKNOWN)
+}
 
 /// Points of one metric.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +83,8 @@ pub struct Figures {
     pub series: Vec<Series>,
     /// By source, then name.
     pub settings: Vec<Setting>,
+    /// What the provider did with an instance or saw happen to it, by time.
+    pub events: Vec<Event>,
     /// What is missing, was guessed or left out, in words.
     pub notes: Vec<String>,
     /// Whether the files lack a part of what was requested from Amazon.
@@ -85,6 +103,8 @@ enum Kind {
     Os,
     /// Performance Insights.
     Insights,
+    /// A panel of a dashboard, or what CloudWatch's console saves.
+    Panel,
 }
 
 /// A series as a file has it. It gets its final name when all files are read.
@@ -100,6 +120,15 @@ struct Key {
     stat: String,
     unit: String,
     labels: Vec<(String, String)>,
+    /// The period of its points, nanoseconds; 0 if the distance of points says it.
+    period_ns: i64,
+}
+
+impl Key {
+    fn new(kind: Kind, name: String) -> Self {
+        let (file, label, stat, unit) = (0, String::new(), String::new(), String::new());
+        Self { kind, file, name, label, stat, unit, labels: Vec::new(), period_ns: 0 }
+    }
 }
 
 /// Points of a series as files have them.
@@ -132,6 +161,8 @@ pub struct Aws {
     described: settings::Descriptions,
     /// Names of instances by Amazon's internal ids of them.
     resource_ids: BTreeMap<String, String>,
+    events: Vec<Event>,
+    parameters: BTreeMap<String, String>,
     notes: Vec<String>,
     is_partial: bool,
 }
@@ -171,16 +202,26 @@ impl Aws {
         Ok(())
     }
 
+    /// Reads what CloudWatch's console or a panel of Grafana saved: a whole file.
+    ///
+    /// # Errors
+    ///
+    /// If it has no series with times, or exceeds the limits.
+    pub fn read_panel(&mut self, bytes: &[u8], file: &str) -> Result<(), ImportError> {
+        self.files.push(file.to_owned());
+        panel::read(bytes, self).map_err(|why| ImportError::new(file, 0, why))
+    }
+
     /// Everything that was read, named and combined. `db_instance` is the instance of series whose
     /// file does not name it.
     ///
     /// # Errors
     ///
-    /// If the files contain neither a point nor a setting.
+    /// If the files contain neither a point, nor a setting, nor an event.
     pub fn finish(self, db_instance: Option<&str>) -> Result<Figures, ImportError> {
         let file = self.files.first().cloned().unwrap_or_default();
         let figures = resolve::resolve(self, db_instance);
-        if figures.series.is_empty() && figures.settings.is_empty() {
+        if figures.series.is_empty() && figures.settings.is_empty() && figures.events.is_empty() {
             let why =
                 "it contains no point; request another period (--start-time, --end-time), and check the dimensions";
             return Err(ImportError::new(&file, 0, why));
@@ -243,5 +284,9 @@ fn shown(text: &str) -> String {
     text.chars().take(SHOWN_LETTERS).collect::<String>().escape_debug().to_string()
 }
 
+pub use panel::is_one as is_panel;
+
+#[cfg(test)]
+mod shapes_tests;
 #[cfg(test)]
 mod tests;

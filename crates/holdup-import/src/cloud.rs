@@ -134,6 +134,7 @@ impl Found {
             ));
         }
         Figures {
+            events: Vec::new(),
             // A rate needs an interval with a length: without one a series has no points.
             series: series.into_iter().map(one).filter(|series| !series.points.is_empty()).collect(),
             settings: settings.collect(),

@@ -20,6 +20,7 @@ mod jmx;
 mod json_path;
 mod load;
 mod moment;
+mod nearest;
 mod note;
 mod openapi;
 mod pattern;
@@ -36,6 +37,7 @@ mod yaml;
 
 pub use detect::Source;
 pub use error::ImportError;
+pub use nearest::{Nearest, nearest};
 pub use note::{Kind, Note};
 
 /// Largest file that is read, bytes.

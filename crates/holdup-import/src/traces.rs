@@ -4,6 +4,7 @@
 
 mod csv_spans;
 mod jaeger;
+pub mod series;
 mod span;
 mod zipkin;
 
@@ -30,6 +31,8 @@ pub enum TraceKind {
     Zipkin,
     /// Rows with a header.
     Csv,
+    /// Series beside the traces, as rows with a header: see [`series`].
+    Series,
 }
 
 impl TraceKind {
@@ -40,6 +43,7 @@ impl TraceKind {
             Self::Jaeger => "Jaeger JSON",
             Self::Zipkin => "Zipkin JSON",
             Self::Csv => "CSV of spans",
+            Self::Series => "CSV of series",
         }
     }
 
@@ -48,7 +52,8 @@ impl TraceKind {
         let head = head.trim_start_matches('\u{feff}').trim_start();
         if !head.starts_with(['{', '[']) {
             let names: Vec<&str> = head.lines().next()?.split(',').map(|name| name.trim().trim_matches('"')).collect();
-            return Columns::detect(&names).is_ok().then_some(Self::Csv);
+            let is_series = || series::detect(&names).map(|_| Self::Series);
+            return Columns::detect(&names).is_ok().then_some(Self::Csv).or_else(is_series);
         }
         let has = |key: &str| head.contains(&format!("\"{key}\""));
         match () {
@@ -60,7 +65,7 @@ impl TraceKind {
     }
 }
 
-/// Reads a file, and calls `put` with bodies of spans.
+/// Reads a file, and calls `put` with bodies of spans. Returns the facts that it lacks, in words.
 ///
 /// # Errors
 /// If it is another kind of file, is cut off, or its first document is not understood.
@@ -70,11 +75,12 @@ pub fn read(
     file: &str,
     columns: Option<&Columns>,
     put: &mut dyn FnMut(&[u8]),
-) -> Result<u64, ImportError> {
+) -> Result<Vec<String>, ImportError> {
     let mut body = Body::new(put);
     if kind == TraceKind::Csv {
-        csv_spans::read(input, file, columns, &mut body)?;
-        return Ok(body.finish());
+        let lacking = csv_spans::read(input, file, columns, &mut body)?;
+        body.finish();
+        return Ok(lacking);
     }
     let bounded = Bounded { input, left: DOCUMENT_BYTES_MAX };
     let mut reader = std::io::BufReader::with_capacity(1 << 16, bounded);
@@ -96,7 +102,8 @@ pub fn read(
         take(kind, document, &mut body)
             .map_err(|why| ImportError::new(file, 0, format!("document {number}: {why}")))?;
     }
-    Ok(body.finish())
+    body.finish();
+    Ok(Vec::new())
 }
 
 /// Reads one document, or each element of an array.
@@ -114,7 +121,7 @@ fn take(kind: TraceKind, document: Value, body: &mut Body<'_>) -> Result<(), Str
             body.add(zipkin::span(&document)?);
             Ok(())
         }
-        TraceKind::Csv => Ok(()),
+        TraceKind::Csv | TraceKind::Series => Ok(()),
     }
 }
 

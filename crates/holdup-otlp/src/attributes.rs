@@ -64,6 +64,12 @@ pub enum Topic {
     Rpc,
     /// The operation on a message.
     Operation,
+    /// The status of the answer over HTTP.
+    HttpStatus,
+    /// The status of the answer of gRPC.
+    GrpcStatus,
+    /// Says that the span failed, and how.
+    Error,
     /// The share of traces kept, 0-1.
     SampledRatio,
     /// The kind of sampler that chose the kept traces.
@@ -116,6 +122,17 @@ fn topic(key: &str) -> Option<(Topic, u8)> {
         "http.client_ip" => (A::HttpServer, 5),
         "rpc.system.name" => (A::Rpc, 0),
         "rpc.system" => (A::Rpc, 1),
+        "http.response.status_code" => (A::HttpStatus, 0),
+        "http.status_code" => (A::HttpStatus, 1),
+        // As names of columns have it.
+        "http.response.status.code" => (A::HttpStatus, 2),
+        "http.status.code" => (A::HttpStatus, 3),
+        "rpc.grpc.status_code" => (A::GrpcStatus, 0),
+        "grpc.status_code" => (A::GrpcStatus, 1),
+        "grpc.status.code" => (A::GrpcStatus, 2),
+        "error.type" => (A::Error, 0),
+        "exception.type" => (A::Error, 1),
+        "error" => (A::Error, 2),
         "sampling.probability" => (A::SampledRatio, 0),
         "sampling.ratio" => (A::SampledRatio, 1),
         "sampler.type" => (A::SamplerType, 0),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use holdup_recording::rows;
 
-use crate::attributes::{Attributes, Topic};
+use crate::attributes::{Attributes, Topic, Value};
 use crate::bounds::{DIGEST_TEXT_BYTES_MAX, STATEMENT_BYTES_MAX, TEXT_BYTES_MAX, cut};
 use crate::span_names;
 use crate::statement::Reading;
@@ -51,6 +51,8 @@ pub struct ParsedSpan<'a> {
     pub end_ns: u64,
     /// Its status' number.
     pub status: u64,
+    /// Whether an exception was recorded in it.
+    pub has_exception: bool,
     /// Its attributes.
     pub attributes: Attributes<'a>,
 }
@@ -101,9 +103,26 @@ pub fn row(source: &str, service: &str, span: &ParsedSpan<'_>) -> Result<rows::S
         peer: host.map(|host| peer(&host, span.attributes.text(Topic::PeerPort).as_deref())),
         digest: digest_text.as_deref().map(holdup_sql::digest_of_text),
         digest_text: digest_text.map(|text| cut(&text, DIGEST_TEXT_BYTES_MAX).to_owned()),
-        status: STATUSES.get(span.status as usize).copied().unwrap_or("unset").to_owned(),
+        status: status(span).to_owned(),
         calls: 1,
     })
+}
+
+/// Its status. Where it says nothing, an answer for which the server is to blame, an error or an exception do.
+fn status(span: &ParsedSpan<'_>) -> &'static str {
+    /// gRPC's UNKNOWN, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE and DATA_LOSS.
+    const GRPC: [f64; 7] = [2.0, 4.0, 8.0, 12.0, 13.0, 14.0, 15.0];
+    let code = |of| span.attributes.get(of).and_then(Value::number);
+    let is_denied = |text: &str| ["false", "0", "null", "none"].contains(&text.to_ascii_lowercase().as_str());
+    // The client's own mistakes (4xx) have a type of error, too.
+    let is_http = code(Topic::HttpStatus).map(|code| code >= 500.0);
+    let is_error = || span.attributes.text(Topic::Error).is_some_and(|text| !is_denied(&text)) || span.has_exception;
+    let has_failed =
+        || is_http.unwrap_or_else(is_error) || code(Topic::GrpcStatus).is_some_and(|code| GRPC.contains(&code));
+    match STATUSES.get(span.status as usize).copied().unwrap_or("unset") {
+        "unset" if has_failed() => "error",
+        status => status,
+    }
 }
 
 /// The resource that it waits for, or `request`.

@@ -270,3 +270,26 @@ fn invalid_spans_are_rejected() {
         assert!(row("otlp", "", &bad).is_err());
     }
 }
+
+#[test]
+fn a_failure_is_seen_where_the_status_says_nothing() {
+    let status = |attributes: &[(&str, &str)], status: u64, has_exception: bool| {
+        let span = ParsedSpan { status, has_exception, ..told(2, "GET /x", attributes) };
+        row("otlp", "shop", &span).unwrap().status
+    };
+    for (attributes, expected) in [
+        (&[("http.response.status_code", "503")][..], "error"),
+        (&[("http.status_code", "404"), ("error.type", "404")], "unset"),
+        (&[("rpc.grpc.status_code", "14")], "error"),
+        (&[("rpc.grpc.status_code", "5")], "unset"),
+        (&[("error", "true")], "error"),
+        (&[("error", "false")], "unset"),
+        (&[("exception.type", "IOException")], "error"),
+        (&[], "unset"),
+    ] {
+        assert_eq!(status(attributes, 0, false), expected, "{attributes:?}");
+    }
+    assert_eq!(status(&[], 0, true), "error");
+    // Whoever set it knows that the exception was dealt with.
+    assert_eq!((status(&[("error", "true")], 1, true), status(&[], 2, false)), ("ok".into(), "error".into()));
+}

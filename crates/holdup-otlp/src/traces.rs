@@ -1,5 +1,6 @@
 //! Parses bodies of `/v1/traces` span by span: `ExportTraceServiceRequest` of OTLP 1.x. Field numbers are
-//! those of `opentelemetry/proto/trace/v1/trace.proto`. Links, span events and other fields are skipped.
+//! those of `opentelemetry/proto/trace/v1/trace.proto`. Of span events only an
+//! exception counts; links and other fields are skipped.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ const KIND_NAMES: [&str; 6] = [
 ];
 const STATUS_NAMES: [&str; 3] = ["STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR"];
 
-const SPAN: [Field; 11] = [
+const SPAN: [Field; 12] = [
     (1, "traceId"),
     (2, "spanId"),
     (3, "traceState"),
@@ -27,6 +28,7 @@ const SPAN: [Field; 11] = [
     (7, "startTimeUnixNano"),
     (8, "endTimeUnixNano"),
     (9, "attributes"),
+    (11, "events"),
     (15, "status"),
     (16, "flags"),
 ];
@@ -70,6 +72,13 @@ fn span<'a>(node: Node<'_, 'a>) -> Result<ParsedSpan<'a>, Malformed> {
             "startTimeUnixNano" => span.start_ns = node.number()?,
             "endTimeUnixNano" => span.end_ns = node.number()?,
             "flags" => span.flags = node.number()?,
+            // OpenTelemetry's conventions, "Exceptions".
+            "events" => node.items(|node| {
+                node.message(&[(2, "name")], |_, name| {
+                    span.has_exception |= name.text()? == "exception";
+                    Ok(())
+                })
+            })?,
             "attributes" => {
                 let attributes = &mut span.attributes;
                 node.items(|node| node.key_value(|key, value| attributes.put(key, value)))?;

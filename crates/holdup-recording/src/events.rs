@@ -33,12 +33,6 @@ pub const SYN_FLOODING: &str = "syn_flooding";
 /// A write failed for lack of space. Labels: `server`, `file`.
 pub const DISK_FULL: &str = "disk_full";
 
-/// A program could not open a file or a socket: it had as many as it may.
-pub const FILE_DESCRIPTORS_EXHAUSTED: &str = "file_descriptors_exhausted";
-
-/// A client could not connect, because no local port was left.
-pub const PORTS_EXHAUSTED: &str = "ports_exhausted";
-
 /// A server began anew. Labels: `server` (its name), `why` ([`WHY`] lists the words).
 pub const RESTART: &str = "restart";
 
@@ -85,6 +79,26 @@ pub const UPSTREAM_UNREACHABLE: &str = "upstream unreachable";
 pub const REPLICATION_STOPPED: &str = "replication stopped";
 /// `error` of [`ERROR`]: the server had no memory for a statement.
 pub const OUT_OF_MEMORY: &str = "out of memory";
+/// `error` of [`ERROR`]: a request got no connection from an app's or a pooler's pool in time.
+pub const POOL_TIMEOUT: &str = "pool time-out";
+/// `error` of [`ERROR`]: every worker of an app server was busy.
+pub const WORKERS_BUSY: &str = "workers busy";
+/// `error` of [`ERROR`]: a statement gave up waiting for a lock.
+pub const LOCK_TIMEOUT: &str = "lock time-out";
+/// `error` of [`ERROR`]: a server waited long until its log was on the disk.
+pub const SLOW_FLUSH: &str = "slow flush";
+/// `error` of [`ERROR`]: a database flushed its pages too often, or could not keep up.
+pub const CHECKPOINTS: &str = "checkpoints";
+/// `error` of [`ERROR`]: a server's queue of new connections was full.
+pub const QUEUE_FULL: &str = "queue full";
+/// `error` of [`ERROR`]: a proxy gave up waiting for an answer of the server behind it.
+pub const UPSTREAM_TIMEOUT: &str = "upstream time-out";
+/// `error` of [`ERROR`]: a statement sorted or hashed on disk.
+pub const SPILLED: &str = "spilled";
+/// `error` of [`ERROR`]: vacuum could not remove dead rows that an old snapshot may see.
+pub const ROWS_KEPT: &str = "dead rows kept";
+/// `error` of [`ERROR`]: transaction ids ran short.
+pub const WRAPAROUND: &str = "wraparound";
 
 #[cfg(test)]
 mod tests {
@@ -112,6 +126,16 @@ mod tests {
             UPSTREAM_UNREACHABLE,
             REPLICATION_STOPPED,
             OUT_OF_MEMORY,
+            POOL_TIMEOUT,
+            WORKERS_BUSY,
+            LOCK_TIMEOUT,
+            SLOW_FLUSH,
+            CHECKPOINTS,
+            QUEUE_FULL,
+            UPSTREAM_TIMEOUT,
+            SPILLED,
+            ROWS_KEPT,
+            WRAPAROUND,
         ];
         let distinct: std::collections::BTreeSet<&str> = all.into_iter().chain(WHY).collect();
         assert_eq!(distinct.len(), all.len() + WHY.len());

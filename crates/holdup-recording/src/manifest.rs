@@ -59,6 +59,10 @@ pub enum CoverageState {
     Failed,
 }
 
+/// The beginning of a coverage's source that stands for an output that was pasted. The tool's name
+/// follows, as the user knows it, e.g. `pasted iostat`: no verdict may ask for it again.
+pub const PASTED: &str = "pasted ";
+
 /// What one source delivered, why not more, and what reading it cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Coverage {
@@ -299,6 +303,11 @@ impl Manifest {
             coverage: Vec::new(),
             tables: BTreeMap::new(),
         }
+    }
+
+    /// The tools whose outputs were pasted, as their users know them, e.g. `iostat`.
+    pub fn pasted(&self) -> impl Iterator<Item = &str> {
+        self.coverage.iter().filter_map(|part| part.source.strip_prefix(PASTED))
     }
 
     /// Replaces the manifest in `dir`.

@@ -20,6 +20,7 @@ use self::queue::{Memory, Message};
 pub use self::queue::{RowSink, Tap};
 pub use self::room::Limits;
 use self::room::{Reserve, Room};
+use crate::allocator::give_back_memory;
 use crate::files;
 use crate::folder::Folder;
 use crate::manifest::{MANIFEST, Manifest, RunState};
@@ -32,6 +33,9 @@ use crate::tables::merge_all;
 /// How long rows are gathered. A crash may lose them and the segment being written: 2 s if writing
 /// takes at most half a second.
 pub const FLUSH_EVERY: Duration = Duration::from_millis(1_500);
+
+/// Memory for rows of files that are not written yet: reading goes on while they are written.
+const MEMORY_OF_FILES: usize = 16 << 20;
 
 /// Why a recording cannot be written. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -90,15 +94,19 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Creates `dir` and starts a recording in it with the default limits.
+    /// Creates `dir` and starts a recording of files in it: whoever pushes rows waits for the disk.
     ///
     /// # Errors
     /// Those of [`Self::create_within`].
     pub fn create(dir: &Path, manifest: &Manifest) -> Result<Self, RecordError> {
-        Self::create_within(Limits::default(), dir, manifest)
+        let limits = Limits { memory_bytes: MEMORY_OF_FILES, ..Limits::default() };
+        let mut recorder = Self::create_within(limits, dir, manifest)?;
+        recorder.sink.waits = true;
+        Ok(recorder)
     }
 
-    /// Creates `dir` and starts a recording in it within `limits`.
+    /// Creates `dir` and starts a recording of what happens now in it, within `limits`: pushing rows
+    /// never blocks.
     ///
     /// # Errors
     /// If `dir` is not empty, another recording is being started in it, or it cannot be written;
@@ -134,7 +142,7 @@ impl Recorder {
             give_way();
             flush.run(&receiver)
         })?;
-        let sink = RowSink { sender, memory, tap: None };
+        let sink = RowSink { sender, memory, tap: None, waits: false };
         Ok(Self { folder: Arc::clone(folder), sink, writer: Some(writer), notices, reserve })
     }
 
@@ -201,6 +209,8 @@ impl Recorder {
         }
         let io = |source| RecordError::Io { path: folder.path().to_owned(), source };
         written.map_err(io)?;
+        // What rows took while they came is free now, and merging takes as much once more.
+        give_back_memory();
         // Segments that cannot be merged for lack of room are readable as they are.
         match merge_all(&dir, true) {
             Ok(tables) => manifest.tables = tables,

@@ -222,6 +222,39 @@ fn what_the_memory_does_not_hold_is_counted_as_lost() {
     assert!(why.contains(&format!("{lost} rows were lost")), "{why}");
 }
 
+/// A thousand times the rows that memory holds, and one batch that alone is larger than it.
+#[test]
+fn a_recording_of_files_waits_for_the_disk_and_loses_no_row() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("r");
+    let recorder = Recorder::create(&dir, &manifest()).unwrap();
+    let sink = recorder.sink();
+    let large = 400_000;
+    // A request takes more than 100 bytes: larger than all of the memory.
+    sink.push(batch(0, large));
+    (0..20).for_each(|number| sink.push(batch(large + number * 20_000, 20_000)));
+    let manifest = recorder.finish(manifest(), RunState::Complete).unwrap();
+    assert_eq!((manifest.tables["requests"], manifest.tables["samples"]), (800_000, 21));
+    assert!(manifest.coverage.is_empty(), "{:?}", manifest.coverage);
+}
+
+/// Nothing waits for a disk that takes nothing: what is lost is counted, and the source has failed.
+#[test]
+fn a_recording_of_files_on_a_full_disk_ends_and_says_what_it_lost() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("r");
+    let recorder = Recorder::create(&dir, &manifest()).unwrap();
+    let segments = dir.join("segments");
+    fs::rename(&segments, root.path().join("away")).unwrap();
+    (0..20).for_each(|number| recorder.sink().push(batch(number * 40_000, 40_000)));
+    fs::rename(root.path().join("away"), &segments).unwrap();
+    let (lost, state) = match recorder.finish(manifest(), RunState::Complete) {
+        Ok(manifest) => (800_000 - manifest.tables["requests"], manifest.coverage[0].state),
+        Err(_) => panic!("the last write succeeded"),
+    };
+    assert!(lost > 0 && state == holdup_recording::CoverageState::Failed, "{lost} {state:?}");
+}
+
 /// The disk never takes anything again: the manifest has its room, and what was written before is kept.
 #[test]
 fn a_disk_that_stays_full_leaves_a_manifest_that_says_so() {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdup_recording::folder::Folder;
+use holdup_recording::writer::SOURCE;
 use holdup_recording::{Coverage, CoverageState, Manifest, Recorder, Recording, RunState};
 
 use crate::failure::Failure;
@@ -53,7 +54,7 @@ impl Recorded {
 /// Ends a recording of other tools' figures, which ends with them at `ended_at`, and not now.
 ///
 /// # Errors
-/// If the rows or the manifest cannot be written.
+/// If the rows or the manifest cannot be written, or a row was lost.
 pub fn end_at(
     recorder: Recorder,
     manifest: Manifest,
@@ -62,8 +63,14 @@ pub fn end_at(
     dir: &Path,
 ) -> Result<(), Failure> {
     let folder = recorder.folder();
-    let manifest = Manifest { ended_at, ..recorder.finish(manifest, state).map_err(Failure::unusable)? };
-    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+    let mut manifest = Manifest { ended_at, ..recorder.finish(manifest, state).map_err(Failure::unusable)? };
+    let of_recording = |part: &&Coverage| part.source == SOURCE && part.state == CoverageState::Failed;
+    let lost = manifest.coverage.iter().find(of_recording).and_then(|part| part.why.clone());
+    if lost.is_some() {
+        manifest.state = RunState::Interrupted;
+    }
+    manifest.write(&folder.place()).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))?;
+    lost.map_or(Ok(()), |why| Err(Failure::Unusable(format!("{}: incomplete: {why}", dir.display()))))
 }
 
 /// The coverage of a source that was read from a file: complete unless it `lacks` something.
@@ -92,8 +99,9 @@ fn unbroken(manifest: &Manifest) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use holdup_recording::Coverage;
     use holdup_recording::manifest::Host;
+    use holdup_recording::rows::Sample;
+    use holdup_recording::{Batch, Coverage};
 
     use super::*;
 
@@ -106,5 +114,23 @@ mod tests {
             (CoverageState::Failed, Some("it panicked".to_owned()));
         let Err(Failure::Unusable(said)) = unbroken(&manifest) else { panic!("exit code 2") };
         assert!(said.starts_with("otlp: it panicked; "), "{said}");
+    }
+
+    #[test]
+    fn rows_that_an_import_lost_are_in_the_exit_code() {
+        let place = tempfile::tempdir().unwrap();
+        let (dir, away) = (place.path().join("r"), place.path().join("away"));
+        let manifest = Manifest::starting("x", 0, Host::default());
+        let recorder = Recorder::create(&dir, &manifest).unwrap();
+        std::fs::rename(dir.join("segments"), &away).unwrap();
+        let rows = vec![Sample { source: "host".into(), ..Sample::default() }; 100_000];
+        (0..5).for_each(|_| recorder.sink().push(Batch { samples: rows.clone(), ..Batch::default() }));
+        std::fs::rename(&away, dir.join("segments")).unwrap();
+        let Err(Failure::Unusable(said)) = end_at(recorder, manifest, RunState::Complete, Some(1), &dir) else {
+            panic!("exit code 2")
+        };
+        assert!(said.contains("incomplete") && said.contains("rows were lost"), "{said}");
+        let read = Recording::open(&dir).unwrap();
+        assert_eq!((read.manifest.state, read.manifest.ended_at), (RunState::Interrupted, Some(1)));
     }
 }

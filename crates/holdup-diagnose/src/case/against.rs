@@ -147,7 +147,7 @@ impl<'a> BaselineRecording<'a> {
         if !judged.client.seconds.is_empty() && self.healthy.client.seconds.is_empty() {
             return Err(Incomparable::NoResponseTime);
         }
-        if !judged.client.seconds.is_empty() && judged.origin != self.healthy.origin {
+        if !judged.client.seconds.is_empty() && judged.origin.account() != self.healthy.origin.account() {
             return Err(Incomparable::Measured(judged.origin.whose(), self.healthy.origin.whose()));
         }
         let names = |case: &Case<'_>| case.operations.iter().map(|o| o.name.clone()).collect::<BTreeSet<String>>();

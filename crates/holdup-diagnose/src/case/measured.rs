@@ -5,9 +5,14 @@ use holdup_recording::Recording;
 use holdup_recording::objective::State;
 use holdup_recording::rows::Request;
 use holdup_signals::client::degradation::{self, Baseline};
-use holdup_signals::client::latency::Origin;
+use std::sync::OnceLock;
+
+use holdup_signals::app::accounts::Sources;
+use holdup_signals::app::services;
+use holdup_signals::client::latency::{self, Origin};
 use holdup_signals::client::objectives::{Objective, Run, watched};
 use holdup_signals::client::operations::Operation;
+use holdup_signals::view::Index;
 use holdup_signals::{ClientView, Degradation, Distribution, Validity, Window};
 
 use super::SPOILED;
@@ -49,14 +54,38 @@ fn with_stall(slow: Window, client: &ClientView) -> Window {
     Window { from: before.unwrap_or(slow.from), ..slow }
 }
 
+/// `others`, of which the first is the best, behind the accounts by traces if these are better.
+pub(super) fn with_traces<'a>(
+    recording: &'a Recording,
+    index: &Index,
+    mut others: Vec<(ClientView, Origin)>,
+    whole: Window,
+    sources: &OnceLock<Sources<'a>>,
+) -> Vec<(ClientView, Origin)> {
+    let rows = &recording.tables.spans.rows;
+    let Some((_, best)) = others.first() else { return others };
+    let is_of_traces = |source: &str| rows.first().is_some_and(|span| span.source == source);
+    if rows.is_empty() || !latency::traces_say_more(*best, index, is_of_traces) {
+        return others;
+    }
+    let requests = services::requests(sources.get_or_init(|| Sources::new(recording)));
+    let front = services::view(&requests, whole, |request| request.has_failed);
+    let inner = services::view(&requests, whole, |request| request.calls.values().any(|(_, failed)| *failed > 0));
+    if !front.seconds.is_empty() {
+        others.retain(|(_, origin)| !origin.counts_requests());
+        others.splice(0..0, [(front, Origin::Traces), (inner, Origin::InnerTraces)]);
+    }
+    others
+}
+
 impl Basis<'_, '_> {
     /// The account to go by, and the symptom in it: the best one, unless only another shows one. A
     /// baseline recording has to be measured in the same way.
     pub(super) fn choose(&self, mut measured: Vec<(ClientView, Origin)>, from: i64) -> (Measured, Option<Degradation>) {
         if let Some((_, same)) = self.healthy
-            && measured.iter().any(|(_, origin)| *origin == same)
+            && measured.iter().any(|(_, origin)| origin.account() == same.account())
         {
-            measured.retain(|(_, origin)| *origin == same);
+            measured.retain(|(_, origin)| origin.account() == same.account());
         }
         let mut best = None;
         for (client, origin) in measured {

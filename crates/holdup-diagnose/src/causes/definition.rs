@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::instant::Signs;
 use crate::instant::facts::Facts;
 use crate::next_command::NextCommand;
+use crate::strength::Strength;
 use crate::trace::Pattern;
 use holdup_signals::Missing;
 
@@ -29,6 +30,9 @@ pub struct Definition {
     pub traces: &'static [Pattern],
     /// Its signs in one instant.
     pub(crate) signs: Option<fn(&Facts<'_>, &mut Signs)>,
+    /// The errors by which programs themselves name it ([`holdup_recording::events`]), and how much one of
+    /// them says.
+    pub errors: &'static [(&'static str, Strength)],
     /// The command that shows it, to run next.
     pub next: &'static NextCommand,
 }
@@ -46,6 +50,7 @@ impl Definition {
             judge,
             traces: &[],
             signs: None,
+            errors: &[],
             next,
         }
     }

@@ -50,6 +50,7 @@ pub(crate) mod replication_slot_keeps_log;
 pub(crate) mod replication_wait;
 pub(crate) mod runtime_pause;
 pub(crate) mod server_restart;
+pub(crate) mod service_fails;
 pub(crate) mod statement_mix_changed;
 pub(crate) mod statement_regression;
 pub(crate) mod table_cache_small;

@@ -2,7 +2,7 @@
 //! temporary tables, a load average beside idle CPUs, and the queue of a proxy.
 
 use holdup_recording::words::percent;
-use holdup_recording::{Labels, events, metrics};
+use holdup_recording::{Labels, metrics};
 use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
 
@@ -10,31 +10,31 @@ use super::Share;
 use crate::strength::{FAIR, STRONG, Strength, WEAK};
 
 /// A sign with its worth.
-pub(crate) type Worth = (Strength, Evidence);
+pub(crate) type Sign = (Strength, Evidence);
 
 /// The host's counts of one stretch.
 #[derive(Default)]
 pub(crate) struct Counts {
     /// Connections that a full accept queue refused.
-    pub overflows: Option<Worth>,
+    pub overflows: Option<Sign>,
     /// Segments sent again.
-    pub again: Option<Worth>,
+    pub again: Option<Sign>,
     /// Connections that the kernel tracks, if its table is full.
-    pub tracked: Option<Worth>,
+    pub tracked: Option<Sign>,
     /// Connections that wait for late packets, if they hold many ports.
-    pub closed: Option<Worth>,
+    pub closed: Option<Sign>,
     /// Files of temporary tables in a folder.
-    pub temporary: Option<Worth>,
+    pub temporary: Option<Sign>,
     /// Stalls for memory, for disks and for CPUs.
-    pub stalled: [Option<Worth>; 3],
+    pub stalled: [Option<Sign>; 3],
     /// A process had no descriptor left.
-    pub descriptors: Option<Worth>,
+    pub descriptors: Option<Sign>,
     /// A client had no port left.
-    pub ports: Option<Worth>,
+    pub ports: Option<Sign>,
     /// Requests that wait in a proxy's queue, and their share of its response time.
-    pub proxy_queue: Option<(Worth, Share)>,
+    pub proxy_queue: Option<(Sign, Share)>,
     /// Clients that a proxy's limit keeps out.
-    pub proxy_limit: Option<Worth>,
+    pub proxy_limit: Option<Sign>,
 }
 
 impl Counts {
@@ -46,8 +46,8 @@ impl Counts {
             closed: closed(view),
             temporary: temporary(view),
             stalled: ["memory", "io", "cpu"].map(|resource| stalled(view, resource)),
-            descriptors: said(view, events::FILE_DESCRIPTORS_EXHAUSTED),
-            ports: said(view, events::PORTS_EXHAUSTED),
+            descriptors: said(view, "file_descriptors_exhausted"),
+            ports: said(view, "ports_exhausted"),
             proxy_queue: proxy_queue(view),
             proxy_limit: proxy_limit(view),
         }
@@ -67,7 +67,7 @@ fn since_boot(view: &View<'_>, metric: &str) -> Option<f64> {
     view.gauge(metric, &[], "").ok().map(|gauge| gauge.max)
 }
 
-fn overflows(view: &View<'_>) -> Option<Worth> {
+fn overflows(view: &View<'_>) -> Option<Sign> {
     /// So many since boot are not those of one deploy …
     const MANY: f64 = 1_000.0;
     /// … if they are this share (0-1) of all connections at least.
@@ -86,7 +86,7 @@ fn overflows(view: &View<'_>) -> Option<Worth> {
     is_much.then(|| (WEAK, gauge.evidence(format!("{count:.0} since boot"), "about 0", text)))
 }
 
-fn again(view: &View<'_>) -> Option<Worth> {
+fn again(view: &View<'_>) -> Option<Sign> {
     /// A segment in a hundred is more than a sound network loses; one in twenty stalls requests.
     const SOME: f64 = 0.01;
     const MUCH: f64 = 0.05;
@@ -110,7 +110,7 @@ fn again(view: &View<'_>) -> Option<Worth> {
     (ratio >= SOME).then(|| (strength, gauge.evidence(percent(ratio), "well below 1 %", text)))
 }
 
-fn tracked(view: &View<'_>) -> Option<Worth> {
+fn tracked(view: &View<'_>) -> Option<Sign> {
     const FULL: f64 = 0.95;
     let gauge = |metric: &str| view.gauge(metric, &[], "").ok();
     let count = gauge(metrics::host::NETWORK_CONNTRACK_COUNT.name)?;
@@ -120,7 +120,7 @@ fn tracked(view: &View<'_>) -> Option<Worth> {
         .then(|| (STRONG, count.evidence(format!("{:.0} of {limit:.0}", count.max), "well below the limit", text)))
 }
 
-fn closed(view: &View<'_>) -> Option<Worth> {
+fn closed(view: &View<'_>) -> Option<Sign> {
     /// Ports for outgoing connections by Linux' default: 32768 to 60999.
     const PORTS: f64 = 28_232.0;
     /// This share (0-1) of them runs out for one address and port of a server.
@@ -143,7 +143,7 @@ fn closed(view: &View<'_>) -> Option<Worth> {
         .then(|| (strength, waiting.evidence(format!("{:.0}", waiting.max), "hundreds", text)))
 }
 
-fn temporary(view: &View<'_>) -> Option<Worth> {
+fn temporary(view: &View<'_>) -> Option<Sign> {
     /// A few stay as long as a statement; hundreds come and go.
     const MANY: f64 = 100.0;
     const GONE: f64 = 2.0;
@@ -165,7 +165,7 @@ fn temporary(view: &View<'_>) -> Option<Worth> {
 }
 
 /// Tasks that stalled for `resource`. All of them did for the kind `full`.
-fn stalled(view: &View<'_>, resource: &str) -> Option<Worth> {
+fn stalled(view: &View<'_>, resource: &str) -> Option<Sign> {
     // Some tasks wait for a CPU on any busy host.
     let (kind, least, strength) = match resource {
         "memory" => ("full", 0.1, STRONG),
@@ -181,7 +181,7 @@ fn stalled(view: &View<'_>, resource: &str) -> Option<Worth> {
 }
 
 /// What a log said outright.
-fn said(view: &View<'_>, event: &str) -> Option<Worth> {
+fn said(view: &View<'_>, event: &str) -> Option<Sign> {
     let rows = view.recording.tables.events.with_columns(&["observed_at", "kind", "text"]).ok()?;
     let mut events = rows.iter().filter(|row| row.kind == event && view.window.contains(row.observed_at));
     let first = events.next()?;
@@ -192,7 +192,7 @@ fn said(view: &View<'_>, event: &str) -> Option<Worth> {
     Some((STRONG, evidence))
 }
 
-fn proxy_queue(view: &View<'_>) -> Option<(Worth, Share)> {
+fn proxy_queue(view: &View<'_>) -> Option<(Sign, Share)> {
     use metrics::haproxy as of;
     let backends = view.label_values(of::QUEUE_TIME.name, "backend");
     let queues = backends.iter().filter_map(|backend| {
@@ -218,7 +218,7 @@ fn proxy_queue(view: &View<'_>) -> Option<(Worth, Share)> {
     Some(((strength, waited.evidence(format!("{:.2} s", waited.max), "0 s", text)), share))
 }
 
-fn proxy_limit(view: &View<'_>) -> Option<Worth> {
+fn proxy_limit(view: &View<'_>) -> Option<Sign> {
     use metrics::haproxy as of;
     const AT: f64 = 0.98;
     let gauge = |metric: &str, labels: &[(&str, &str)]| view.gauge(metric, labels, "").ok();

@@ -2,9 +2,8 @@
 //! that shows it. What was not pasted is absent.
 
 use holdup_signals::host::cpu::{CpuMode, CpuTime};
-use std::collections::BTreeMap;
 
-use crate::resources::full_disk::FullDisk;
+use crate::resources::full_disk::{Filling, FullDisk, room};
 use holdup_recording::words::{bytes, percent};
 use holdup_recording::{Labels, metrics};
 use holdup_signals::evidence::Evidence;
@@ -14,10 +13,13 @@ use holdup_signals::view::stretches::within;
 use holdup_signals::{Disk, Gauge, View};
 
 use super::accept_queue::AcceptQueue;
+use super::cloud::CloudDatabase;
 use super::counts::Counts;
 use super::documents::Documents;
 use super::happened::Happened;
+use super::load::{Heaviest, Load, WaitKind, kind};
 use super::pods::Pods;
+use super::sessions::Sessions;
 use super::statements::Statements;
 use super::{MANY, OF_WINDOW, Share, Sign, machine};
 use crate::next_command::Machine;
@@ -77,6 +79,8 @@ pub(crate) struct Facts<'c> {
     pub read_per_fault: Option<(f64, Evidence)>,
     /// File systems and volumes without room, the surest first.
     pub full: Vec<FullDisk>,
+    /// Those that will be full at their pace, the soonest first.
+    pub filling: Vec<Filling>,
     /// A full accept queue.
     pub accept_queue: Option<AcceptQueue>,
     /// What the host's own counts show.
@@ -99,61 +103,10 @@ pub(crate) struct Facts<'c> {
     pub happened: Happened<'c>,
     pub statements: Statements,
     pub pods: Pods<'c>,
-}
-
-/// Sampled sessions, on average.
-pub(crate) struct Sessions {
-    /// By what they really do and the server's words.
-    by_state: BTreeMap<(String, String), f64>,
-    /// Seconds that idle sessions have been idle, as far as the server says.
-    idle_s: Vec<f64>,
-    view_window: holdup_signals::Window,
-}
-
-impl Sessions {
-    fn read(view: &View<'_>) -> Option<Self> {
-        let rows = view.sessions(&["true_state", "state", "command"]).ok()?;
-        let instants = view.session_instants().max(1) as f64;
-        let mut by_state: BTreeMap<(String, String), f64> = BTreeMap::new();
-        let mut idle_s = Vec::new();
-        // The server's own threads serve no client.
-        for row in rows.into_iter().filter(|row| row.command != "Daemon") {
-            let state = row.state.as_deref().unwrap_or_default().to_owned();
-            if row.true_state == "idle" {
-                idle_s.extend(row.age_ns.map(|age_ns| age_ns as f64 / 1e9));
-            }
-            *by_state.entry((row.true_state.to_string(), state)).or_default() += 1.0 / instants;
-        }
-        (!by_state.is_empty()).then_some(Self { by_state, idle_s, view_window: view.window })
-    }
-
-    /// How many for which `is` holds of the true state and the server's words.
-    pub fn count(&self, is: impl Fn(&str, &str) -> bool) -> f64 {
-        self.by_state.iter().filter(|((of, state), _)| is(of, state)).fold(0.0, |sum, (_, n)| sum + n)
-    }
-
-    /// Share (0-1) of the idle sessions that were in use no longer than this ago; 0 if nothing says.
-    pub fn lately_idle(&self, seconds: f64) -> f64 {
-        let lately = self.idle_s.iter().filter(|idle_s| **idle_s <= seconds).count();
-        lately as f64 / self.idle_s.len().max(1) as f64
-    }
-
-    /// Those that do not sleep.
-    pub fn active(&self) -> f64 {
-        self.count(|of, _| of != "idle")
-    }
-
-    /// Evidence that points at the most frequent of them.
-    pub fn evidence(&self, is: impl Fn(&str, &str) -> bool, expected: &str, text: String) -> Option<Evidence> {
-        let those = self.by_state.iter().filter(|((of, state), _)| is(of, state));
-        let ((of, state), _) = those.max_by(|a, b| a.1.total_cmp(b.1))?;
-        let mut labels = Labels::new([("true_state", of.as_str())]);
-        if !state.is_empty() {
-            labels = labels.with("state", state.as_str());
-        }
-        let observed = format!("{:.0} sessions", self.count(is));
-        Some(Evidence::new("sessions", "state", labels, self.view_window, observed, expected, text))
-    }
+    /// Managed databases, by their provider's figures.
+    pub clouds: Vec<CloudDatabase<'c>>,
+    /// The statement with the largest part of a managed database's load.
+    pub heaviest: Option<Heaviest>,
 }
 
 fn is_idle(of: &str, _: &str) -> bool {
@@ -168,13 +121,15 @@ impl<'c> Facts<'c> {
         let postgresql = view.sources_of(metrics::postgresql::ACTIVITY_SESSIONS.name);
         let load = gauge(metrics::host::LOAD_AVERAGE_1M.name, &[]);
         let idle = idle(&view);
-        let is_disk_mean = is_since_boot(&view, metrics::host::DISK_IO_TIME.name);
         let statements = Statements::read(&view);
+        let is_disk_mean = is_since_boot(&view, metrics::host::DISK_IO_TIME.name);
         let read_per_fault = read_per_fault(&view, disk.as_ref());
+        let sessions = Sessions::read(&view).or_else(|| Sessions::of_load(&view));
+        let (full, filling) = room(&view).map_or_else(|_| Default::default(), |room| (room.full, room.filling));
         Self {
+            clouds: CloudDatabase::all(view),
+            heaviest: Load::heaviest(&view),
             documents: Documents::read(&view, disk.as_ref()),
-            is_postgresql: !postgresql.is_empty() || statements.are_postgresql,
-            statements,
             read_per_fault,
             cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
             has_load: load.is_some() || idle.is_some() || disk.is_some(),
@@ -185,11 +140,16 @@ impl<'c> Facts<'c> {
             runnable: gauge(metrics::host::THREADS.name, &[("state", "R")]),
             asleep: view.asleep().ok(),
             disk,
-            sessions: Sessions::read(&view),
+            is_postgresql: !postgresql.is_empty()
+                || statements.are_postgresql
+                || sessions.as_ref().is_some_and(|sessions| sessions.is_postgresql),
+            statements,
+            sessions,
             pool_queue: gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
             swapped: swapped(&view),
             available: available(&view),
-            full: crate::resources::full_disk::room(&view).map_or_else(|_| Vec::new(), |room| room.full),
+            full,
+            filling,
             accept_queue: AcceptQueue::read(&view),
             counts: Counts::read(&view),
             is_disk_mean,
@@ -265,6 +225,14 @@ impl<'c> Facts<'c> {
         if self.is_disk_mean { strength * MEAN } else { strength }
     }
 
+    /// The share of the threads in uninterruptible sleep that are in places for which `is` holds.
+    fn asleep_share(&self, is: impl Fn(&Place, Wait) -> bool) -> Option<Share> {
+        let asleep = self.asleep.as_ref().filter(|asleep| asleep.mean > 0.0)?;
+        let there = asleep.mean_where(|place| is(place, wait_of(place)));
+        let of = format!("of {:.0} threads in uninterruptible sleep", asleep.mean.max(there));
+        Some(Share { ratio: there / asleep.mean.max(there), of })
+    }
+
     /// A load average that no running thread makes: CPUs idle beside it. Without the number of CPUs only a
     /// load of many dozens is much on any host.
     pub fn load_beside_idle(&self) -> Option<Evidence> {
@@ -306,13 +274,13 @@ impl<'c> Facts<'c> {
     pub fn asleep_in(&self, is: impl Fn(&Place, Wait) -> bool) -> Vec<Sign> {
         let Some(asleep) = &self.asleep else { return Vec::new() };
         let least = MANY.max(0.5 * self.cpus.unwrap_or(0.0));
+        let share = self.asleep_share(&is);
         let places = asleep.groups.iter().filter(|place| place.mean >= least && is(place, wait_of(place)));
         let evidence = |place: &Place| {
             let function = place.function().unwrap_or("an unknown function");
             let text = format!("{:.0} threads of {} slept in {function}", place.mean, place.process);
             let evidence = asleep.at(place, format!("{:.0} threads", place.mean), "0", text);
-            let of = format!("of {:.0} threads in uninterruptible sleep", asleep.mean);
-            Sign { evidence, share: Some(Share { ratio: place.mean / asleep.mean.max(1.0), of }) }
+            Sign { evidence, share: share.clone() }
         };
         places.map(evidence).collect()
     }
@@ -327,6 +295,17 @@ impl<'c> Facts<'c> {
         let share = Share { ratio: count / active.max(1.0), of: format!("of {active:.0} active sessions") };
         let evidence = is_much.then(|| sessions.evidence(is, "few", text)).flatten()?;
         Some(Sign { evidence, share: Some(share) })
+    }
+
+    /// The share of the sampled sessions that wait for a managed database's volume; none if no figure
+    /// tells.
+    pub fn volume_share(&self) -> Option<Share> {
+        let sessions = self.sessions.as_ref().filter(|sessions| sessions.is_load)?;
+        let at_volume =
+            |state: &str| matches!(kind(state), WaitKind::Read | WaitKind::Flush | WaitKind::Log | WaitKind::Temporary);
+        let (active, waiting) = (sessions.active(), sessions.count(|_, state| at_volume(state)));
+        let of = format!("of {active:.0} active sessions");
+        (waiting > 0.0).then(|| Share { ratio: waiting / active.max(1.0), of })
     }
 
     /// Sessions of a MySQL that look idle, and those that work, if the first are many and nothing else

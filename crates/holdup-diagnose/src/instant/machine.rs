@@ -2,7 +2,7 @@
 //! their variables, in the accounts of their own sessions and in the figures that the provider
 //! prints.
 
-use holdup_recording::metrics;
+use holdup_recording::{Coverage, metrics};
 use holdup_signals::View;
 
 use crate::change::database::{Home, Server};
@@ -32,9 +32,11 @@ const ACCOUNTS: [(&str, Machine); 5] = [
 ];
 
 /// Beginnings of the sources of a provider's figures.
-const FIGURES: [(&str, Machine); 4] = [
+const FIGURES: [(&str, Machine); 6] = [
     ("cloudwatch:", Machine::Amazon),
+    ("enhanced_monitoring:", Machine::Amazon),
     ("performance_insights:", Machine::Amazon),
+    ("rds_events:", Machine::Amazon),
     ("azure_monitor:", Machine::Azure),
     ("cloud_sql:", Machine::Google),
 ];
@@ -66,7 +68,12 @@ fn by_accounts(view: &View<'_>) -> Option<Machine> {
 }
 
 fn by_figures(view: &View<'_>) -> Option<Machine> {
-    let mut sources = view.recording.manifest.coverage.iter().map(|coverage| coverage.source.as_str());
+    by_sources(&view.recording.manifest.coverage)
+}
+
+/// The provider whose figures are among the sources.
+pub(crate) fn by_sources(coverage: &[Coverage]) -> Option<Machine> {
+    let mut sources = coverage.iter().map(|coverage| coverage.source.as_str());
     sources.find_map(|source| FIGURES.iter().find(|(of, _)| source.starts_with(of)).map(|(_, machine)| *machine))
 }
 

@@ -3,17 +3,25 @@
 //! [`crate::judge`] weighs them.
 
 mod accept_queue;
+pub(crate) mod cloud;
 pub(crate) mod counts;
 #[cfg(test)]
 mod counts_tests;
+#[cfg(test)]
+mod databases_tests;
 mod documents;
 pub(crate) mod facts;
 pub(crate) mod happened;
-mod machine;
+#[cfg(test)]
+mod happened_tests;
+pub(crate) mod hung;
+pub(crate) mod load;
+pub(crate) mod machine;
 pub(crate) mod plans;
 pub(crate) mod pods;
 #[cfg(test)]
 mod pods_tests;
+pub(crate) mod sessions;
 pub(crate) mod statements;
 #[cfg(test)]
 mod statements_tests;

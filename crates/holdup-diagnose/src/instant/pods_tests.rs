@@ -68,15 +68,15 @@ fn a_kill_for_memory_is_one_whatever_the_probe_said() {
 }
 
 #[test]
-fn a_container_that_ends_by_itself_has_no_cause_here() {
+fn a_container_that_ends_by_itself_restarts_for_a_reason_in_its_log() {
     let waits = [("container", "app"), ("reason", "CrashLoopBackOff")];
     let made = restarted("Error", "1").events(&[(2, POD, "kubernetes", &waits)]);
     let d = diagnosed(&made);
-    assert_eq!((d.verdict, d.findings.len()), (Answer::Undecided, 0), "{d:#?}");
+    assert_eq!((d.verdict, d.culprit), (Answer::Found, Some(Cause::ServerRestart)), "{d:#?}");
     assert!(
-        d.headline.contains("does not run (CrashLoopBackOff); it ended with: Error, exit code 1"),
+        settled(&d).contains("does not run (CrashLoopBackOff); it ended with: Error, exit code 1"),
         "{}",
-        d.headline
+        settled(&d)
     );
     assert_eq!(commands(&d), ["kubectl logs -n shop orders-0 -c app --previous --tail=50"]);
 }

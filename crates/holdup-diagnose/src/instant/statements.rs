@@ -18,6 +18,9 @@ const HEAVY_MAX: usize = 8;
 /// An execution of this time is felt, seconds.
 const LONG_S: f64 = 0.1;
 
+/// One of this time may be, seconds.
+const NOT_SHORT_S: f64 = 0.01;
+
 /// A statement that keeps this many sessions busy on average is felt, however short it is.
 const BUSY: f64 = 0.5;
 
@@ -68,12 +71,18 @@ pub(crate) struct Heavy {
 
 impl Statements {
     pub(crate) fn read(view: &View<'_>) -> Self {
-        let all = executed(view);
+        let grown = view.executed(COLUMNS).unwrap_or_default();
+        let has_grown = !grown.is_empty();
+        let all = if has_grown { grown } else { executed_so_far(view) };
         let mut by_source: BTreeMap<&str, f64> = BTreeMap::new();
         all.iter().for_each(|of| *by_source.entry(&of.source).or_default() += of.seconds);
         let share = |of: &DigestUse| of.seconds / by_source.get(of.source.as_str()).copied().unwrap_or(0.0).max(1e-9);
         let window_s = view.window.seconds().max(1.0);
-        let is_felt = |of: &DigestUse| of.seconds / of.calls.max(1.0) >= LONG_S || of.seconds / window_s >= BUSY;
+        let is_felt = |of: &DigestUse| {
+            let each_s = of.seconds / of.calls.max(1.0);
+            // Since when counters that were read once count is not known.
+            each_s >= LONG_S || if has_grown { of.seconds / window_s >= BUSY } else { each_s >= NOT_SHORT_S }
+        };
         let heavy = all.iter().filter(|of| share(of) >= SOME && is_felt(of)).take(HEAVY_MAX);
         let heavy = heavy.map(|of| Heavy::read(view, of, share(of), &all)).collect();
         let commits: Vec<&DigestUse> = all.iter().filter(|of| of.text.eq_ignore_ascii_case("commit")).collect();
@@ -87,12 +96,8 @@ impl Statements {
     }
 }
 
-/// Executed statements of the view; of counters that were read once, all since they began.
-fn executed(view: &View<'_>) -> Vec<DigestUse> {
-    let grown = view.executed(COLUMNS).unwrap_or_default();
-    if !grown.is_empty() {
-        return grown;
-    }
+/// Of counters that were read once, all that they count.
+fn executed_so_far(view: &View<'_>) -> Vec<DigestUse> {
     let totals = view.index.condensed.totals.iter();
     let once = totals.filter_map(|total| match total.readings.as_slice() {
         [one] if view.window.from <= one.observed_at && one.observed_at <= view.window.to => Some((total, one)),

@@ -1,8 +1,12 @@
 //! File systems and volumes without room: by their free bytes and inodes, by a cloud's figures, and
 //! by servers whose writes failed for lack of space.
 
+mod pace;
+
 use std::collections::BTreeMap;
 
+pub use self::pace::Filling;
+use self::pace::Outlook;
 use holdup_recording::words::{bytes, percent, thousands};
 use holdup_recording::{Labels, metrics};
 
@@ -55,8 +59,42 @@ pub enum ShownBy {
 pub struct Room {
     /// Those without any, the surest first.
     pub full: Vec<FullDisk>,
+    /// Those that will be full at their pace, the soonest first.
+    pub filling: Vec<Filling>,
+    /// Whether one has little room, and nothing shows how long that lasts.
+    pub is_open: bool,
     /// The one with the least room, if none is full.
     pub least: Option<Evidence>,
+}
+
+/// What is found out of several file systems or volumes.
+#[derive(Default)]
+struct Found {
+    full: Vec<FullDisk>,
+    filling: Vec<Filling>,
+    is_open: bool,
+}
+
+impl Found {
+    /// Takes the outlook of what is not full; `point` makes evidence of the observed value and a sentence.
+    fn take(
+        &mut self,
+        name: &str,
+        (readings, size): (&[(i64, f64)], Option<f64>),
+        (is_cloud, is_share): (bool, bool),
+        point: impl Fn(String, String) -> Evidence,
+    ) {
+        match pace::outlook(readings, size) {
+            Outlook::Fills { left_s, per_second } => {
+                let free = readings.last().map_or(0.0, |(_, free)| *free);
+                let observed = if is_share { percent(free) } else { bytes(free) };
+                let evidence = point(observed, pace::sentence(name, free, left_s, per_second, is_share));
+                self.filling.push(Filling { name: name.to_owned(), left_s, is_cloud, evidence });
+            }
+            Outlook::Unknown => self.is_open = true,
+            Outlook::Lasts => {}
+        }
+    }
 }
 
 /// A file system's facts over time.
@@ -85,17 +123,16 @@ impl Facts {
 /// # Errors
 /// If no source tells.
 pub fn room(view: &View<'_>) -> Result<Room, Missing> {
-    let mut full = failed_writes(view);
-    let (of_cloud, cloud_least) = cloud_room(view);
-    full.extend(of_cloud);
-    let (of_mounts, least) = mounts_room(view);
-    full.extend(of_mounts);
+    let mut found = Found { full: failed_writes(view), ..Found::default() };
+    let cloud_least = cloud_room(view, &mut found);
+    let least = mounts_room(view, &mut found).or(cloud_least);
+    let Found { mut full, mut filling, is_open } = found;
     full.sort_by_key(|disk| disk.shown_by);
-    let least = least.or(cloud_least);
+    filling.sort_by(|a, b| a.left_s.total_cmp(&b.left_s));
     if full.is_empty() && least.is_none() {
         return Err(Missing::new("the free space of file systems", ENABLE));
     }
-    Ok(Room { full, least })
+    Ok(Room { full, filling, is_open, least })
 }
 
 fn failed_writes(view: &View<'_>) -> Vec<FullDisk> {
@@ -112,21 +149,23 @@ fn failed_writes(view: &View<'_>) -> Vec<FullDisk> {
     vec![FullDisk { name, shown_by: ShownBy::Write, since: Some(first.observed_at), evidence }]
 }
 
-/// Clouds' volumes: the full ones, and the least room of the others.
-fn cloud_room(view: &View<'_>) -> (Vec<FullDisk>, Option<Evidence>) {
+/// Clouds' volumes: the least room of those that are not full.
+fn cloud_room(view: &View<'_>, found: &mut Found) -> Option<Evidence> {
     const LABEL: &str = "db_instance";
-    let (mut full, mut least) = (Vec::new(), None);
+    let mut least = None;
     let free = metrics::aws::FREE_STORAGE_SPACE_BYTES.name;
     let used = metrics::aws::STORAGE_UTILIZATION_RATIO.name;
     for metric in [used, free] {
         for name in view.label_values(metric, LABEL) {
-            if full.iter().any(|disk: &FullDisk| disk.name == name) {
+            if found.full.iter().any(|disk| disk.name == name) || found.filling.iter().any(|disk| disk.name == name) {
                 continue;
             }
             let labels = [(LABEL, name.as_str())];
             let series = view.index.series(metric, &labels).min_by_key(|((_, labels), _)| labels.iter().count());
             let Some((_, points)) = series else { continue };
             let within = points.iter().filter(|(at, _)| view.window.contains(*at));
+            let free_at: Vec<(i64, f64)> =
+                within.clone().map(|(at, value)| (*at, if metric == used { 1.0 - value } else { *value })).collect();
             let is_full = |value: f64| if metric == used { value >= USED_RATIO } else { value < FREE_BYTES };
             let since = within.clone().find(|(_, value)| is_full(*value)).map(|(at, _)| *at);
             let values = within.map(|(_, value)| *value);
@@ -138,20 +177,27 @@ fn cloud_room(view: &View<'_>) -> (Vec<FullDisk>, Option<Evidence>) {
             };
             let labels = Labels::new([("metric", metric), (LABEL, name.as_str())]);
             let text = format!("{name}: {room}, at the least room");
-            let evidence = Evidence::new("samples", "value", labels, view.window, observed, "room", text);
+            let point = |observed: String, text: String| {
+                Evidence::new("samples", "value", labels.clone(), view.window, observed, "room", text)
+            };
+            let evidence = point(observed, text);
             match since {
                 Some(at) => {
-                    full.push(FullDisk { name, shown_by: ShownBy::Cloud, since: Some(at), evidence });
+                    found.full.push(FullDisk { name, shown_by: ShownBy::Cloud, since: Some(at), evidence });
                 }
-                None => least = least.or(Some(evidence)),
+                None => {
+                    let size = (metric == used).then_some(1.0);
+                    found.take(&name, (&free_at, size), (true, metric == used), point);
+                    least = least.or(Some(evidence));
+                }
             }
         }
     }
-    (full, least)
+    least
 }
 
-/// File systems: the full ones, and the least room of the others.
-fn mounts_room(view: &View<'_>) -> (Vec<FullDisk>, Option<Evidence>) {
+/// File systems: the least room of those that are not full.
+fn mounts_room(view: &View<'_>, found: &mut Found) -> Option<Evidence> {
     let columns = ["observed_at", "source", "name", "value"];
     let rows = view.recording.tables.settings.with_columns(&columns).unwrap_or_default();
     let mut all: BTreeMap<(&str, &str), Facts> = BTreeMap::new();
@@ -172,20 +218,26 @@ fn mounts_room(view: &View<'_>) -> (Vec<FullDisk>, Option<Evidence>) {
             _ => {}
         }
     }
-    let (mut full, mut least): (Vec<FullDisk>, Option<(f64, Evidence)>) = (Vec::new(), None);
+    let mut least: Option<(f64, Evidence)> = None;
     for ((path, _), facts) in all.iter().filter(|((path, _), facts)| !facts.is_image(path)) {
         // Several sources see the same file system.
-        if full.iter().any(|disk: &FullDisk| disk.name == *path) {
+        if found.full.iter().any(|disk| disk.name == *path) || found.filling.iter().any(|disk| disk.name == *path) {
             continue;
         }
-        full.extend(full_mount(view, path, facts));
+        match full_mount(view, path, facts) {
+            Some(full) => found.full.push(full),
+            None if facts.free.is_empty() => {}
+            None => found.take(path, (&facts.free, facts.size), (false, false), |observed, text| {
+                mount_evidence(path, "free_bytes", view.window, observed, text)
+            }),
+        }
         let free = facts.size.zip(facts.free.last()).map(|(size, (_, free))| free / size);
         if let Some(ratio) = free.filter(|ratio| least.as_ref().is_none_or(|(known, _)| ratio < known)) {
             let text = format!("{path} had {} of its space free, the least of all file systems", percent(ratio));
             least = Some((ratio, mount_evidence(path, "free_bytes", view.window, percent(ratio), text)));
         }
     }
-    (full, least.map(|(_, evidence)| evidence))
+    least.map(|(_, evidence)| evidence)
 }
 
 fn full_mount(view: &View<'_>, path: &str, facts: &Facts) -> Option<FullDisk> {
@@ -226,50 +278,4 @@ fn mount_evidence(path: &str, fact: &str, window: Window, observed: String, text
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use holdup_signals::testing::SyntheticRecording;
-
-    fn mount(path: &str, size: &str, free: &str) -> SyntheticRecording {
-        SyntheticRecording::new(20).setting("host", &format!("mount[{path}].size_bytes"), size).setting(
-            "host",
-            &format!("mount[{path}].free_bytes"),
-            free,
-        )
-    }
-
-    fn names(made: &SyntheticRecording) -> Vec<(String, ShownBy)> {
-        let full = made.seen(|view| room(view).map_or_else(|_| Vec::new(), |room| room.full));
-        full.into_iter().map(|disk| (disk.name, disk.shown_by)).collect()
-    }
-
-    #[test]
-    fn no_bytes_and_no_inodes_are_no_room() {
-        assert_eq!(names(&mount("/", "100000000000", "0")), [("/".to_owned(), ShownBy::Bytes)]);
-        assert_eq!(names(&mount("/", "100000000000", "900000000")), []);
-        let inodes = mount("/var", "100000000000", "50000000000")
-            .setting("host", "mount[/var].inodes", "6553600")
-            .setting("host", "mount[/var].free_inodes", "0");
-        assert_eq!(names(&inodes), [("/var".to_owned(), ShownBy::Inodes)]);
-        // An image is full by its nature.
-        assert_eq!(names(&mount("/snap/core/1", "100000000", "0")), []);
-        let image = mount("/cd", "100000000", "0").setting("host", "mount[/cd].fstype", "iso9660");
-        assert_eq!(names(&image), []);
-        assert!(SyntheticRecording::new(3).seen(|view| room(view).is_err()));
-    }
-
-    #[test]
-    fn a_failed_write_and_a_clouds_figure_say_it_too() {
-        let failed = SyntheticRecording::new(20).events(&[(8, "host", "disk_full", &[("server", "mysql")])]);
-        assert_eq!(names(&failed), [("mysql".to_owned(), ShownBy::Write)]);
-        let labels = [("db_instance", "db")];
-        let fills = |s: i64| if s < 10 { 0.98 } else { 1.0 };
-        let cloud = SyntheticRecording::new(20).counted("azure", "aws_storage_utilization_ratio", &labels, fills);
-        let since = cloud.seen(|view| room(view).unwrap().full[0].since);
-        assert_eq!(since, Some(10_000_000_000));
-        let room = SyntheticRecording::new(20).gauge("rds", "aws_free_storage_space_bytes", &labels, 5e9);
-        assert_eq!(names(&room), []);
-        let none = SyntheticRecording::new(20).gauge("rds", "aws_free_storage_space_bytes", &labels, 0.0);
-        assert_eq!(names(&none), [("db".to_owned(), ShownBy::Cloud)]);
-    }
-}
+mod tests;

@@ -30,6 +30,7 @@ pub mod probe;
 pub mod reclaim;
 pub mod rows_read;
 pub mod runtime;
+pub mod services;
 pub mod sessions;
 pub mod slowed_operations;
 pub mod slower;

@@ -6,12 +6,13 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::{Map, Value};
 
 use super::element::{Each, Element, Small, figure, moment};
-use super::{Aws, Key, Kind, Query, insights, os, settings, shown};
+use super::{Aws, Key, Kind, Query, UNKNOWN, events, insights, os, parameters, settings, shown};
 
 /// The keys that it looks for.
 const LOOKED_FOR: &str = "MetricDataResults (aws cloudwatch get-metric-data), Datapoints (get-metric-statistics), \
-    MetricDataQueries (its --metric-data-queries), MetricList (aws pi get-resource-metrics), events or cpuUtilization (aws logs \
-    get-log-events on RDSOSMetrics), DBInstances (aws rds describe-db-instances), InstanceTypes and Volumes (aws ec2 describe-...)";
+    MetricDataQueries (its --metric-data-queries), MetricList (aws pi get-resource-metrics), Keys (aws pi describe-dimension-keys), \
+    events or cpuUtilization (aws logs get-log-events on RDSOSMetrics), DBInstances, Events, Parameters and \
+    PendingMaintenanceActions (aws rds describe-...), InstanceTypes and Volumes (aws ec2 describe-...)";
 /// Most keys of an answer that a message shows.
 const SHOWN_KEYS: usize = 8;
 /// Deepest nesting of lists of documents.
@@ -67,6 +68,27 @@ impl<'de> Visitor<'de> for Document<'_> {
                     }))?;
                     true
                 }
+                "Keys" => {
+                    let mut is_all = true;
+                    map.next_value_seed(Each(|element| {
+                        is_all &= open.keys.key(element);
+                        open.count(100)
+                    }))?;
+                    is_all
+                }
+                "PartitionKeys" => map
+                    .next_value_seed(Each(|element: Element| {
+                        open.keys.partition(&element);
+                        open.count(1)
+                    }))
+                    .map(|()| false)?,
+                "Events" => map.next_value_seed(Each(|element| events::event(aws, &element))).map(|()| true)?,
+                "Parameters" => {
+                    map.next_value_seed(Each(|element| parameters::parameter(aws, &element))).map(|()| true)?
+                }
+                "PendingMaintenanceActions" => {
+                    map.next_value_seed(Each(|element| parameters::maintenance(aws, &element))).map(|()| true)?
+                }
                 "events" | "logEvents" => map.next_value_seed(Each(|element| event(aws, &element))).map(|()| true)?,
                 "DBInstances" => {
                     map.next_value_seed(Each(|element| settings::db_instance(aws, &element))).map(|()| true)?
@@ -104,7 +126,8 @@ impl<'de> Visitor<'de> for Document<'_> {
 }
 
 /// Keys that belong to an answer but do not identify it.
-const OTHER_KEYS: [&str; 6] = ["Label", "Identifier", "Id", "MetricStat", "Expression", "Messages"];
+const OTHER_KEYS: [&str; 8] =
+    ["Label", "Identifier", "Id", "MetricStat", "Expression", "Messages", "AlignedStartTime", "AlignedEndTime"];
 
 /// Parts of a document that wait for its end, because keys may come in any order.
 #[derive(Default)]
@@ -113,6 +136,7 @@ struct Open {
     /// Statistic, unit, moment and value of each datapoint.
     datapoints: Vec<(String, String, i64, f64)>,
     insights: Vec<insights::Points>,
+    keys: insights::Keys,
     points: usize,
     has_more: bool,
     is_known: bool,
@@ -147,7 +171,8 @@ impl Open {
     }
 
     fn end(self, aws: &mut Aws) -> Result<(), String> {
-        let Self { facts, datapoints, insights, has_more, mut is_known, others, .. } = self;
+        let Self { facts, datapoints, mut insights, keys, has_more, mut is_known, others, .. } = self;
+        insights.extend(keys.points(&facts)?);
         if has_more && is_known {
             aws.lacks("it is one page of an answer (NextToken): give the other pages as well, or leave out --no-paginate and --max-items, so that aws returns all of it");
         }
@@ -157,8 +182,7 @@ impl Open {
         }
         for (stat, unit, at, value) in datapoints {
             let file = aws.file();
-            let (name, label, labels) = (text("Label"), String::new(), Vec::new());
-            aws.push(Key { kind: Kind::Statistics, file, name, label, stat, unit, labels }, [(at, value)])?;
+            aws.push(Key { file, stat, unit, ..Key::new(Kind::Statistics, text("Label")) }, [(at, value)])?;
         }
         for (key, points) in insights {
             aws.push(Key { label: text("Identifier"), ..key }, points)?;
@@ -176,9 +200,7 @@ impl Open {
         }
         let has: Vec<String> = facts.keys().map(|key| shown(key)).chain(others).take(SHOWN_KEYS).collect();
         let has = if has.is_empty() { "none".to_owned() } else { has.join(", ") };
-        Err(format!(
-            "not a known answer of aws; its keys: {has}; expected: {LOOKED_FOR}, as aws prints them without --query"
-        ))
+        Err(format!("{UNKNOWN}; its keys: {has}; expected: {LOOKED_FOR}, as aws prints them without --query"))
     }
 }
 
@@ -190,9 +212,7 @@ fn result(aws: &mut Aws, element: Element) -> Result<(), String> {
         aws.lacks(&format!("{} of result {} ({}): it is incomplete", shown(status), shown(&id), shown(&label)));
     }
     let file = aws.file();
-    let key =
-        Key { kind: Kind::Data, file, name: id, label, stat: String::new(), unit: String::new(), labels: Vec::new() };
-    aws.push(key, element.timestamps.into_iter().zip(element.values))
+    aws.push(Key { file, label, ..Key::new(Kind::Data, id) }, element.timestamps.into_iter().zip(element.values))
 }
 
 /// An event of CloudWatch Logs, whose message is a separate JSON document.

@@ -10,7 +10,9 @@ pub(super) struct MetricName {
 }
 
 /// CloudWatch's name, our name, and CloudWatch's unit if it is not `Count`.
-const KNOWN: [(&str, &str, &str); 72] = [
+const KNOWN: [(&str, &str, &str); 77] = [
+    ("AuroraBinlogReplicaLag", "aurora_binlog_replica_lag", "Seconds"),
+    ("AuroraReplicaLag", "aurora_replica_lag", "Milliseconds"),
     ("BinLogDiskUsage", "bin_log_disk_usage", "Bytes"),
     ("BufferCacheHitRatio", "buffer_cache_hit", "Percent"),
     ("BurstBalance", "burst_balance", "Percent"),
@@ -21,11 +23,13 @@ const KNOWN: [(&str, &str, &str); 72] = [
     ("CPUUtilization", "cpu_utilization", "Percent"),
     ("CheckpointLag", "checkpoint_lag", "Seconds"),
     ("ConnectionAttempts", "connection_attempts", "Count"),
+    ("CommitLatency", "commit_latency", "Milliseconds"),
     ("DBLoad", "db_load", "Count"),
     ("DBLoadCPU", "db_load_cpu", "Count"),
     ("DBLoadNonCPU", "db_load_non_cpu", "Count"),
     ("DBLoadRelativeToNumVCPUs", "db_load_relative_to_cpus", "Count"),
     ("DatabaseConnections", "database_connections", "Count"),
+    ("Deadlocks", "deadlocks", "Count"),
     ("DiskQueueDepth", "disk_queue_depth", "Count"),
     ("DiskQueueDepthLogVolume", "disk_queue_depth_log_volume", "Count"),
     ("EBSByteBalance%", "ebs_byte_balance", "Percent"),
@@ -34,6 +38,7 @@ const KNOWN: [(&str, &str, &str); 72] = [
     ("EBSReadOps", "ebs_read_operations", "Count"),
     ("EBSWriteBytes", "ebs_write", "Bytes"),
     ("EBSWriteOps", "ebs_write_operations", "Count"),
+    ("EngineUptime", "engine_uptime", "Seconds"),
     ("FreeEphemeralStorage", "free_ephemeral_storage", "Bytes"),
     ("FreeLocalStorage", "free_local_storage", "Bytes"),
     ("FreeStorageSpace", "free_storage_space", "Bytes"),
@@ -96,6 +101,30 @@ pub(super) fn known(word: &str) -> Option<&'static str> {
         return None;
     }
     KNOWN.iter().map(|(theirs, ..)| *theirs).find(|theirs| plain(theirs) == word)
+}
+
+/// What exporters put before CloudWatch's name.
+const EXPORTERS: [&str; 3] = ["aws_rds_", "aws_ebs_", "aws_ec2_"];
+/// What exporters and dashboards put behind it, and the statistic that it is.
+const STATS: [(&str, &str); 5] = [
+    ("_average", "Average"),
+    ("_maximum", "Maximum"),
+    ("_minimum", "Minimum"),
+    ("_sum", "Sum"),
+    ("_samplecount", "SampleCount"),
+];
+
+/// CloudWatch's name in `word`, which may say the namespace before it and the statistic behind it:
+/// `CPUUtilization_Average`, `aws_rds_cpuutilization_maximum`.
+pub(super) fn known_in(word: &str) -> Option<(&'static str, Option<&'static str>)> {
+    if let Some(theirs) = known(word) {
+        return Some((theirs, None));
+    }
+    let lower = word.to_ascii_lowercase();
+    let plain = EXPORTERS.iter().find_map(|before| lower.strip_prefix(before)).unwrap_or(&lower);
+    let of_stat = STATS.iter().find_map(|(behind, stat)| Some((plain.strip_suffix(behind)?, Some(*stat))));
+    let (plain, stat) = of_stat.unwrap_or((plain, None));
+    Some((known(plain)?, stat))
 }
 
 /// Our name of CloudWatch's `metric` in `unit` (which may be empty, or `None`) as statistic `stat`.

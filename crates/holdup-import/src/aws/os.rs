@@ -83,8 +83,7 @@ impl Event<'_> {
         labels.extend(label.map(|(name, value)| (name.to_owned(), value.chars().take(100).collect::<String>())));
         labels.sort();
         let name = format!("aws_os_{name}");
-        let (label, stat, unit) = (String::new(), String::new(), String::new());
-        self.aws.push(Key { kind: Kind::Os, file: 0, name, label, stat, unit, labels }, [(self.at, value)])
+        self.aws.push(Key { labels, ..Key::new(Kind::Os, name) }, [(self.at, value)])
     }
 
     /// Fields of each item of a list; the field `by` tells items apart.

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::name::{known, named, snake};
-use super::{Aws, Figures, Key, Kind, MOST_NOTES, Query, RawSeries, Series, period, shown};
+use super::name::{known, known_in, named, snake};
+use super::{Aws, Figures, Key, Kind, MOST_NOTES, Query, RawSeries, Series, Setting, period, shown};
 
 type Labels = BTreeMap<String, String>;
 
@@ -30,7 +30,7 @@ struct PlacedSeries {
 const FEW: usize = 5;
 
 pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
-    let Aws { files, raw, queries, described, resource_ids, mut notes, is_partial, .. } = aws;
+    let Aws { files, raw, queries, described, resource_ids, mut notes, is_partial, mut events, parameters, .. } = aws;
     let mut unknown = Vec::new();
     let all = gather(&files, raw, |key| meaning(key, &queries, &resource_ids, &mut unknown));
     let names: BTreeSet<String> = all.keys().filter_map(|(_, labels)| labels.get("db_instance").cloned()).collect();
@@ -80,8 +80,10 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
         notes.push(text);
     }
     let is_measured = |name: &str| series.iter().any(|one| one.labels.get("db_instance").is_some_and(|of| of == name));
-    let settings = described.settings(&is_measured, &mut notes);
-    Figures { series, settings, notes, is_partial }
+    let mut settings = described.settings(&is_measured, &mut notes);
+    settings.extend(parameters.into_iter().map(|(name, value)| Setting { source: "aws".to_owned(), name, value }));
+    events.sort_by_key(|event| event.observed_at);
+    Figures { series, settings, events, notes, is_partial }
 }
 
 /// Series by metric and labels, and whether their times are those of a period's start.
@@ -100,6 +102,7 @@ fn gather(files: &[String], raw: Vec<RawSeries>, mut meaning: impl FnMut(&Key) -
             Kind::Data | Kind::Statistics => format!("cloudwatch:{file}"),
             Kind::Os => format!("enhanced_monitoring:{file}"),
             Kind::Insights => format!("performance_insights:{file}"),
+            Kind::Panel => format!("cloudwatch:{file}"),
         };
         let SeriesIdentity { metric, labels, factor, period_ns, is_stamped_at_start } = meaning;
         let (series, _) = all.entry((metric.clone(), labels.clone())).or_insert_with(|| {
@@ -175,11 +178,12 @@ fn meaning(
     resource_ids: &BTreeMap<String, String>,
     unknown: &mut Vec<String>,
 ) -> SeriesIdentity {
+    let own_period = Some(key.period_ns).filter(|ns| *ns > 0);
     let plain = |metric: String, labels: Labels| SeriesIdentity {
         metric,
         labels,
         factor: 1.0,
-        period_ns: None,
+        period_ns: own_period,
         is_stamped_at_start: false,
     };
     let mut labels: Labels = key.labels.iter().cloned().collect();
@@ -197,6 +201,14 @@ fn meaning(
             plain(key.name.clone(), labels)
         }
         Kind::Statistics => of_cloudwatch(&key.name, &key.unit, &key.stat, labels, None),
+        Kind::Panel => {
+            let (metric, stat, instance) = by_label("", &key.name, unknown);
+            let stat = if key.stat.is_empty() { stat } else { key.stat.clone() };
+            if !labels.contains_key("db_instance") {
+                labels.extend(instance.map(|name| ("db_instance".to_owned(), name)));
+            }
+            of_cloudwatch(&metric, &key.unit, &stat, labels, own_period)
+        }
         Kind::Data => match queries.get(&key.name) {
             Some(Some(query)) => {
                 labels.extend(query.dimensions.iter().map(|(name, value)| (dimension(name), value.clone())));
@@ -237,11 +249,19 @@ fn by_label(id: &str, label: &str, unknown: &mut Vec<String>) -> (String, String
         label.split(|c: char| c.is_whitespace() || matches!(c, ':' | ',' | '|' | '(' | ')')).collect();
     let is_percentile =
         |word: &str| word.strip_prefix('p').is_some_and(|rest| !rest.is_empty() && rest.parse::<f64>().is_ok());
-    let stat = words.iter().find(|word| STATS.contains(word) || is_percentile(word)).copied().unwrap_or_default();
-    let metric = words.iter().find_map(|word| known(word));
+    let stat = words.iter().find(|word| STATS.contains(word) || is_percentile(word)).copied();
+
+    let (metric, in_word) = words.iter().find_map(|word| known_in(word)).unzip();
+    let stat = in_word.flatten().or(stat).unwrap_or_default();
     let rest: Vec<&str> = words
         .iter()
-        .filter(|word| !word.is_empty() && **word != stat && !word.starts_with("AWS/") && known(word).is_none())
+        .filter(|word| {
+            !word.is_empty()
+                && !STATS.contains(word)
+                && !is_percentile(word)
+                && !word.starts_with("AWS/")
+                && known_in(word).is_none()
+        })
         .copied()
         .collect();
     let instance = match rest.as_slice() {
@@ -259,10 +279,10 @@ fn by_label(id: &str, label: &str, unknown: &mut Vec<String>) -> (String, String
     let name = if label.is_empty() { id } else { label };
     let name = if stat.is_empty() { name.to_owned() } else { name.replacen(stat, "", 1) };
     unknown.push(format!(
-        "{} ({}) names no known metric: kept as aws_{}, unit unknown; import the file of --metric-data-queries, too",
-        shown(id),
-        shown(label),
+        "{} names no known metric: kept as aws_{}, unit unknown{}",
+        if id.is_empty() { shown(label) } else { format!("{} ({})", shown(id), shown(label)) },
         snake(&name),
+        if id.is_empty() { "" } else { "; import the file of --metric-data-queries, too" },
     ));
     (name, stat.to_owned(), None)
 }

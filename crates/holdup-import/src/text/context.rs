@@ -7,9 +7,9 @@ use holdup_recording::Labels;
 use holdup_recording::metrics;
 
 use super::clock::{DAY_NS, is_half, time_of_day};
+use super::command::{self, Counted};
 use super::number::number;
 use super::out::{HOST, Out, Report};
-use super::pipeline::{self, Counted};
 
 /// The reports of one tool since its command.
 struct Run {
@@ -254,14 +254,14 @@ impl Context {
 
     /// The stages of the command whose output is read.
     pub(super) fn stages(&self) -> Vec<Vec<String>> {
-        pipeline::stages(&self.command)
+        command::stages(&self.command)
     }
 
     /// Takes the answer of a command that counts lines.
     fn takes_count(&mut self, text: &str) -> bool {
         let is_counting =
             self.command.contains("wc ") || self.command.contains("grep -") || self.command.ends_with("wc");
-        let Some((counted, surplus)) = pipeline::counted(&self.stages()).filter(|_| is_counting) else { return false };
+        let Some((counted, surplus)) = command::counted(&self.stages()).filter(|_| is_counting) else { return false };
         let Some(count) = number(text).filter(|count| *count >= 0.0 && count.fract() == 0.0) else { return false };
         let at = self.instant_of("count");
         let count = (count - surplus).max(0.0);

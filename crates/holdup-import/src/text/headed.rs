@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use regex::RegexSet;
 
+use super::command;
 use super::paste::Line;
-use super::pipeline;
 
 /// The columns of the rows that each pattern of [`shapes`] knows.
 const HEADERS: [&str; 5] = [
@@ -59,7 +59,7 @@ pub(super) fn with_headers(lines: Vec<Line>) -> Vec<Line> {
     let (mut expected, mut is_below) = (None, false);
     for line in lines {
         if line.is_command {
-            expected = pipeline::columns(&pipeline::stages(&line.text));
+            expected = command::columns(&command::stages(&line.text));
             is_below = false;
         } else if line.is_blank() {
             is_below = false;

@@ -4,6 +4,7 @@
 //! them; lines that no kind reads are kept and counted. Pure: bytes in, rows out.
 
 mod clock;
+mod command;
 mod commands;
 mod context;
 mod documents;
@@ -13,7 +14,6 @@ mod kinds;
 mod number;
 mod out;
 mod paste;
-mod pipeline;
 mod table;
 
 use holdup_recording::Batch;
@@ -161,20 +161,22 @@ impl Pasted {
         pasted
     }
 
-    /// Reads a file. `at` is the time of outputs without a time stamp, nanoseconds since the epoch.
-    pub fn read(&mut self, file: &str, bytes: &[u8], at: i64) {
+    /// Reads a file, and returns how many outputs it holds. `at` is the time of outputs without a
+    /// time stamp, nanoseconds since the epoch.
+    pub fn read(&mut self, file: &str, bytes: &[u8], at: i64) -> usize {
         self.context.begin_file(file, at);
-        self.read_lines(file, bytes);
+        self.read_lines(file, bytes)
     }
 
     /// Reads a file that a collecting tool wrote: all that one tool printed, from its start.
-    pub fn read_output(&mut self, file: &str, bytes: &[u8], at: i64) {
+    /// Returns how many outputs it holds.
+    pub fn read_output(&mut self, file: &str, bytes: &[u8], at: i64) -> usize {
         self.context.begin_file(file, at);
         self.context.begin_output();
-        self.read_lines(file, bytes);
+        self.read_lines(file, bytes)
     }
 
-    fn read_lines(&mut self, file: &str, bytes: &[u8]) {
+    fn read_lines(&mut self, file: &str, bytes: &[u8]) -> usize {
         self.parts_before = self.parts.len();
         let lines = headed::with_headers(paste::lines(bytes, kinds::is_heading));
         let commands = commands(&lines);
@@ -214,6 +216,7 @@ impl Pasted {
                 }
             };
         }
+        self.parts.len() - self.parts_before
     }
 
     /// Reads the output of a kind; returns the number of lines read.

@@ -49,6 +49,11 @@ fn span(one: &Value, trace: &Value) -> Result<SpanFacts, String> {
             _ => facts.attributes.push((key.to_owned(), value.clone())),
         }
     }
+    let logs = one.get("logs").and_then(Value::as_array).into_iter().flatten();
+    let fields = logs.flat_map(|log| log.get("fields").and_then(Value::as_array).into_iter().flatten());
+    for field in fields.filter(|field| field.get("key").is_some_and(|key| key == "event")) {
+        facts.is_error |= field.get("value").is_some_and(|event| event == "exception" || event == "error");
+    }
     Ok(facts)
 }
 

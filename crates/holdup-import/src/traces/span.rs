@@ -35,18 +35,15 @@ pub struct Body<'a> {
     put: &'a mut dyn FnMut(&[u8]),
     by_service: BTreeMap<String, Vec<Value>>,
     waiting: usize,
-    bodies: u64,
 }
 
 impl<'a> Body<'a> {
     pub fn new(put: &'a mut dyn FnMut(&[u8])) -> Self {
-        Self { put, by_service: BTreeMap::new(), waiting: 0, bodies: 0 }
+        Self { put, by_service: BTreeMap::new(), waiting: 0 }
     }
 
-    /// Adds a span.
+    /// Adds a span. Ids of half the length, as Zipkin and Jaeger may have them, are padded.
     pub fn add(&mut self, span: SpanFacts) {
-        // Ids of half the length, as Zipkin and Jaeger may have them, are padded.
-        let padded = |id: &str, digits: usize| format!("{id:0>digits$}");
         let attributes: Vec<Value> = span.attributes.iter().map(|(key, value)| attribute(key, value)).collect();
         let mut out = json!({
             "traceId": padded(&span.trace_id, 32),
@@ -70,7 +67,6 @@ impl<'a> Body<'a> {
 
     /// Passes a body on as it is.
     pub fn whole(&mut self, document: &Value) {
-        self.bodies += 1;
         (self.put)(document.to_string().as_bytes());
     }
 
@@ -89,11 +85,25 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Passes the rest on, and returns the number of bodies.
-    pub fn finish(mut self) -> u64 {
+    /// Passes the rest on.
+    pub fn finish(mut self) {
         self.flush();
-        self.bodies
     }
+}
+
+/// An id of so many hex digits: a shorter one is padded, and of one in another form its hash is taken.
+fn padded(id: &str, digits: usize) -> String {
+    if !id.is_empty() && id.len() <= digits && id.bytes().all(|c| c.is_ascii_hexdigit()) {
+        return format!("{id:0>digits$}");
+    }
+    if id.is_empty() {
+        return String::new();
+    }
+    // FNV-1a, which stays the same from one version to the next.
+    let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = |seed: u64| id.bytes().fold(seed, add);
+    let text = format!("{:016x}{:016x}", hash(0xcbf2_9ce4_8422_2325), hash(0x8422_2325_cbf2_9ce4));
+    text.get(..digits).unwrap_or(&text).to_owned()
 }
 
 fn attribute(key: &str, value: &Value) -> Value {

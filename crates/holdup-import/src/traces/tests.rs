@@ -102,6 +102,82 @@ fn columns_by_a_map() {
 }
 
 #[test]
+fn a_named_end_goes_before_a_column_that_is_called_duration() {
+    // A duration in microseconds, as many stores have it under this plain name.
+    let text = "trace_id,span_id,start,until,Duration\nab12,1,1793693350250000,1793693350662000,412000\n";
+    let lengths = |columns: Option<&str>, text: &str| {
+        let found = spans(&bodies(TraceKind::Csv, text, columns).unwrap());
+        found.iter().map(|span| span.split(' ').rev().nth(1).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(lengths(Some("end=until"), text), ["412"]);
+    assert_eq!(lengths(Some("duration=Duration"), text), ["412000"], "in milliseconds, as nothing says otherwise");
+    // With both, the ends show the unit, whatever the column's name says.
+    for (duration, name) in [("412000", "Duration"), ("0.412", "duration_ms"), ("412000000", "elapsed")] {
+        let both = text.replace("until", "end").replace("Duration", name).replace("412000\n", &format!("{duration}\n"));
+        assert_eq!(lengths(None, &both), ["412"], "{name}");
+    }
+    // An end in whole seconds shows none.
+    let coarse =
+        "trace_id,span_id,start,end,duration_ms\nab12,1,1793693350,1793693350,412\nab12,2,1793693350,1793693351,7\n";
+    assert_eq!(lengths(None, coarse), ["412", "7"]);
+}
+
+#[test]
+fn columns_of_any_set_become_spans_and_their_attributes() {
+    let text = "TraceID,SpanID,ParentID,PodName,OperationName,StartTimeUnixNano,EndTimeUnixNano,db_system,http_status_code,tags\n\
+        x-1,a,root,cart-5f6585d649-fnmft,Get,1793693350250000000,1793693350662000000,,503,\"{\"\"peer.service\"\":\"\"stock\"\"}\"\n\
+        x-1,b,a,cart-5f6585d649-fnmft,Query,1793693350260000000,1793693350660000000,redis,,\n";
+    let all = bodies(TraceKind::Csv, text, None).unwrap();
+    let found = &all[0]["resourceSpans"][0];
+    assert_eq!(found["resource"]["attributes"][0]["value"]["stringValue"], "cart");
+    let [root, query] = found["scopeSpans"][0]["spans"].as_array().unwrap().as_slice() else { panic!("{found}") };
+    let has = |span: &Value, key: &str, value: &str| {
+        let attributes = span["attributes"].as_array().unwrap();
+        attributes.iter().any(|one| one["key"] == key && one["value"]["stringValue"] == value)
+    };
+    assert!(has(root, "http.status.code", "503") && has(root, "peer.service", "stock"), "{root}");
+    assert!(has(query, "db.system", "redis") && query["parentSpanId"] == "000000000000000a", "{query}");
+    assert_eq!((root["kind"].as_u64(), query["kind"].as_u64()), (Some(2), Some(1)));
+    // An id in another form has a hash, the same in both rows.
+    assert_eq!(root["traceId"].as_str().unwrap().len(), 32);
+    assert_eq!(root["traceId"], query["traceId"]);
+    let mut lacking = Vec::new();
+    let read = read(TraceKind::Csv, text.as_bytes(), "t.csv", None, &mut |_| lacking.push(()));
+    assert!(read.unwrap().iter().any(|lack| lack.starts_with("kind (")));
+}
+
+#[test]
+fn series_of_pods_and_services_become_samples_with_labels() {
+    let text = "timestamp,cmdb_id,kpi_name,value\n1793693350,cart-0,Container CPU %,12.5\n1793693351,cart-0,Container CPU %,n/a\n";
+    assert_eq!(TraceKind::detect(text), Some(TraceKind::Series));
+    let mut samples = Vec::new();
+    let gaps = series::read(text.as_bytes(), "m.csv", "import:m.csv", &mut |sample| samples.push(sample)).unwrap();
+    let [one] = samples.as_slice() else { panic!("{samples:?}") };
+    assert_eq!((one.metric.as_str(), one.value, gaps), ("container_cpu", 12.5, 1));
+    assert_eq!((one.labels.get("cmdb_id"), one.observed_at), (Some("cart-0"), 1_793_693_350_000_000_000));
+    assert!(series::read("a,b\n".as_bytes(), "m.csv", "x", &mut |_| {}).is_err());
+}
+
+#[test]
+fn a_status_says_failure_in_words_and_in_codes() {
+    for (column, status, is_error) in [
+        ("status", "ERROR", true),
+        ("status_code", "STATUS_CODE_OK", false),
+        ("status_code", "2", true),
+        ("status_code", "503", true),
+        ("status_code", "404", false),
+        ("success", "false", true),
+        ("error", "", false),
+        ("error", "timeout", true),
+        ("isSuccess", "true", false),
+    ] {
+        let text = format!("trace_id,span_id,start,duration,{column}\nab12,1,1793693350,412,{status}\n");
+        let found = spans(&bodies(TraceKind::Csv, &text, None).unwrap());
+        assert_eq!(found[0].ends_with(" 2"), is_error, "{column} {status}: {found:?}");
+    }
+}
+
+#[test]
 fn files_cut_at_any_byte() {
     for (kind, text) in [(TraceKind::Jaeger, JAEGER), (TraceKind::Zipkin, ZIPKIN), (TraceKind::Otlp, OTLP)] {
         for end in 1..text.len() {

@@ -1,6 +1,7 @@
 //! The scenario's text for the recording: the tree as it was read, without its secrets, however
 //! they are written. A value is secret if its key, or one above it, says so, if it looks like a
-//! secret, or if a secret is filled into it.
+//! secret, or if a secret is filled into it. Header fields identify users by names that any app may
+//! make up: of all but the [harmless](HARMLESS_HEADERS) ones only the names are kept.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -11,6 +12,29 @@ use crate::yaml::{Node, YamlError};
 
 /// Shortest secret that is masked in messages: shorter ones are parts of words.
 const SHORTEST: usize = 4;
+
+/// Header fields, in lower case, whose values say what a request asks for and not for whom (RFC 9110,
+/// RFC 9111).
+const HARMLESS_HEADERS: [&str; 18] = [
+    "accept",
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "connection",
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "pragma",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+];
 
 /// A scenario's text and the secrets that were removed from it.
 pub struct MaskedText {
@@ -81,6 +105,11 @@ fn is_secret_place(path: &str, names: &BTreeSet<String>) -> bool {
         "define" => keys.next(),
         _ => None,
     };
+    let is_header = |name: &str| !HARMLESS_HEADERS.contains(&name.to_ascii_lowercase().as_str());
+    let mut after = path.split(['.', '[']).skip_while(|key| *key != "headers").skip(1);
+    if after.next().is_some_and(is_header) {
+        return true;
+    }
     let is_var = first == "vars" && keys.clone().next().is_some_and(|name| names.contains(name));
     is_var || own.is_none() && is_secret_name(first) || keys.any(is_secret_name)
 }
@@ -104,6 +133,18 @@ mod tests {
             kept,
             "vars:\n  handle: \"***\"\n  page: 2\nsecrets:\n  - TOKEN\ndefine:\n  get_token:\n    -\n      get: /x\nheaders:\n  Authorization: \"***\"\n"
         );
+    }
+
+    #[test]
+    fn of_header_fields_only_harmless_values_are_kept() {
+        let text = "vars: {visit: ada-1, page: 2}\nheaders: {Accept: text/html, X-Session-Id: s-4711, X-Visit: \"${visit}\"}\nrequests:\n  - get: /x?p=${page}\n    headers: {X-Tenant: acme, user-agent: probe}\n";
+        let kept = mask(text);
+        for gone in ["s-4711", "ada-1", "acme", "${visit}"] {
+            assert!(!kept.contains(gone), "{gone} in {kept}");
+        }
+        for stays in ["text/html", "X-Session-Id", "X-Visit", "X-Tenant", "probe", "page: 2", "/x?p=${page}"] {
+            assert!(kept.contains(stays), "{stays} not in {kept}");
+        }
     }
 
     #[test]

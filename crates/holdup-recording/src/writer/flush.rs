@@ -141,15 +141,17 @@ impl Flush {
     pub(super) fn run(mut self, receiver: &mpsc::Receiver<Message>) -> Self {
         let mut due = Instant::now() + FLUSH_EVERY;
         loop {
+            let mut is_asked = false;
             match receiver.recv_timeout(due.saturating_duration_since(Instant::now())) {
                 Ok(Message::Rows(batch, bytes)) => {
                     self.pending.append(*batch);
                     self.pending_bytes += bytes;
                 }
+                Ok(Message::Flush) => is_asked = !self.pending.is_empty(),
                 Ok(Message::Finish) | Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if Instant::now() >= due {
+            if is_asked || Instant::now() >= due {
                 due = Instant::now() + FLUSH_EVERY;
                 self.flush();
                 self.merge_some();
@@ -195,6 +197,7 @@ impl Flush {
 
     fn failed(&mut self, error: SegmentError) {
         self.failed_writes += 1;
+        self.memory.set_stuck(true);
         let (lost_before, since) = (self.memory.lost_rows(), Instant::now());
         let is_new = self.trouble.is_none();
         self.trouble.get_or_insert(Trouble { since, writes: 0, lost_before }).writes += 1;
@@ -210,6 +213,7 @@ impl Flush {
     /// The pending rows are on disk.
     fn recovered(&mut self) {
         let Some(trouble) = self.trouble.take() else { return };
+        self.memory.set_stuck(false);
         self.last_error = None;
         let lost = self.memory.lost_rows() - trouble.lost_before;
         let seconds = trouble.since.elapsed().as_secs_f64();
@@ -348,6 +352,8 @@ impl Flush {
     /// What the recording lacks; none if it is complete.
     pub(super) fn coverage(&self) -> Option<Coverage> {
         let lost = self.memory.lost_rows() + if self.has_failed() { self.pending.len() as u64 } else { 0 };
+        // What was lost is not in any table: whoever made the recording has to know.
+        let state = if lost > 0 { CoverageState::Failed } else { CoverageState::Partial };
         let of = |state, why: String| Coverage {
             reads_total: self.writes - self.failed_writes,
             gaps_total: self.failed_writes,
@@ -363,7 +369,7 @@ impl Flush {
         let (failed, all) = (self.failed_writes, self.writes);
         let why = format!("{failed} of {all} writes failed{error}; {lost} rows were lost");
         let enable = (lost > 0).then(|| "free space on the recording's disk: see the events of kind gap".to_owned());
-        Some(Coverage { enable, ..of(CoverageState::Partial, why) })
+        Some(Coverage { enable, ..of(state, why) })
     }
 }
 

@@ -4,6 +4,8 @@ pub mod accounts;
 pub mod app_server;
 pub mod critical_path;
 pub mod runtime;
+pub mod services;
 pub mod spans;
 pub mod timing;
 pub mod traced;
+pub mod waterfall;

@@ -415,8 +415,10 @@ fn is_crowded(second: &Second, reference: Option<f64>) -> bool {
     reference.is_some_and(|r| median > DEGRADED_FACTOR * r && (median - r) / 1e3 * per_second >= CROWD)
 }
 
+/// Whether more of its requests failed than do by chance: one of a few may.
 fn too_many_errors(second: &Second) -> bool {
-    second.errors as f64 > ERRORS_WITHOUT_OBJECTIVE * second.offered as f64
+    let is_chance = second.errors == 1 && second.offered > 2;
+    !is_chance && second.errors as f64 > ERRORS_WITHOUT_OBJECTIVE * second.offered as f64
 }
 
 fn is_degraded(second: &Second, objectives: &[Objective], reference: Option<f64>) -> bool {

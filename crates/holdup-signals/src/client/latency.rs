@@ -39,6 +39,10 @@ pub enum Origin {
     Client,
     /// An imported access log.
     AccessLog,
+    /// The traces of single requests, from their roots.
+    Traces,
+    /// The same, where a service behind the one in front failed and the front answered all the same.
+    InnerTraces,
     /// The app's HTTP server metrics: a histogram.
     AppMetrics,
     /// The same without buckets: a mean for each interval.
@@ -60,8 +64,26 @@ impl Origin {
     pub fn counts_requests(self) -> bool {
         matches!(
             self,
-            Self::Client | Self::AppMetrics | Self::AccessLog | Self::AppMeans | Self::AppServer | Self::Proxy
+            Self::Client
+                | Self::AppMetrics
+                | Self::AccessLog
+                | Self::Traces
+                | Self::InnerTraces
+                | Self::AppMeans
+                | Self::AppServer
+                | Self::Proxy
         )
+    }
+
+    /// The account that it is of: both of traces are one.
+    #[must_use]
+    pub fn account(self) -> Self {
+        if self == Self::InnerTraces { Self::Traces } else { self }
+    }
+
+    /// Whether its account counts, for each interval, all that ended in it.
+    pub fn counts_by_interval(self) -> bool {
+        !matches!(self, Self::Client | Self::AppMetrics | Self::AppMeans | Self::DatabaseSessions)
     }
 }
 
@@ -106,6 +128,18 @@ pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(Cli
         all.push((volume, origin));
     }
     all
+}
+
+/// Whether traces say more of requests than the best of the other accounts, which is of `origin`: the
+/// counters of an import of these traces hold less than they do, and nothing else timed a request.
+pub fn traces_say_more(origin: Origin, index: &Index, is_of_traces: impl Fn(&str) -> bool) -> bool {
+    match origin {
+        Origin::AppMetrics | Origin::AppMeans => {
+            let counter = format!("{}_count", timing::HTTP_SERVER);
+            index.series(&counter, &[]).all(|((source, _), _)| is_of_traces(source))
+        }
+        _ => !origin.counts_requests(),
+    }
 }
 
 /// Whether samples of `metric` may say how requests fared, or whether the generator was fit to

@@ -7,10 +7,12 @@
 //! is better than a wrong one.
 
 mod amazon;
+mod class;
 mod google;
 mod microsoft;
 
 pub use amazon::{of_instance, of_volume};
+pub use class::{InstanceSize, MostConnections};
 
 use crate::View;
 use crate::host::throttle::Unit;

@@ -175,6 +175,14 @@ fn add_hardware(recording: &mut Recording, addresses: &[String]) -> Result<(), F
 fn one_request(recording: &Recording, window: Option<Window>, trace_id: &str, json: bool) -> Result<(), Failure> {
     let case = Case::new(recording, window);
     let Some(request) = holdup_diagnose::ledger::accounts::request(&case, trace_id) else {
+        // An import has the spans of a request, and no row of its client.
+        if let Some(spans) = holdup_diagnose::services::request(&case, trace_id) {
+            if json {
+                return print_json(&spans);
+            }
+            terminal::print(&holdup_diagnose::services::waterfall_text(&spans));
+            return Ok(());
+        }
         let (kind, id) = ("32 hex digits, as in the verdict's accounts.examples[].trace_id", trace_id.escape_debug());
         return Err(Failure::Unusable(format!("{id}: no request of this recording has that trace id ({kind})")));
     };

@@ -10,6 +10,9 @@ mod input;
 mod kubernetes;
 mod mixed;
 mod packets;
+#[cfg(test)]
+mod pastes;
+mod reported;
 mod sorted;
 mod statement_log;
 mod text;
@@ -26,7 +29,7 @@ use holdup_import::traces::Columns;
 use holdup_import::{Imported, Kind, LARGEST_BYTES, Options, Source, import};
 use holdup_protocol::packets::Protocol;
 use holdup_protocol::packets::file::is_capture;
-use holdup_recording::files;
+use holdup_recording::{Coverage, files};
 
 use self::input::InputFile;
 use self::sorted::FileKind;
@@ -217,9 +220,11 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
     if groups.is_empty() && recordings.is_empty() {
         return Err(Failure::Unusable("which file? e.g. holdup import db.pcap, or holdup import data.json".to_owned()));
     }
+    let is_evidence =
+        recordings.is_empty() && args.into.is_none() && groups.iter().all(|(kind, _)| !kind.times_requests());
     let report = match groups.pop() {
         Some((kind, files)) if groups.is_empty() && recordings.is_empty() && args.into.is_none() => {
-            read_group(kind, files, args.output.as_deref(), &args)?
+            read_group(kind, files, args.output.as_deref(), &args)?.made()?
         }
         last => {
             groups.extend(last);
@@ -234,6 +239,10 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
             errln!("{line}");
         }
     }
+    if let Some(dir) = report.json["recording"].as_str() {
+        let may_ask = !args.json && !args.files.iter().any(|path| is_stream(path));
+        reported::keep(Path::new(dir), is_evidence, may_ask)?;
+    }
     if let Some((target, dir)) = target.zip(report.json["recording"].as_str()) {
         errln!("{}", super::store::send(&target, Path::new(dir), args.json)?);
     }
@@ -246,7 +255,8 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
 /// If nothing in it is an output of a known tool, or the recording cannot be written.
 pub(super) fn pasted(file: &Path, dir: &Path) -> Result<(), Failure> {
     let file = InputFile::new(folder::FoundFile { path: file.to_owned(), name: None })?;
-    text::import(vec![file], Some(dir), None, None).map(|_| ())
+    text::import(vec![file], Some(dir), None, None)?.made()?;
+    reported::keep(dir, true, false)
 }
 
 /// What an import made of its files.
@@ -262,6 +272,23 @@ struct Report {
     failed: Option<String>,
     /// The segments of a capture, which align its clock with that of another.
     segments: Option<Segments>,
+    /// Why there is no recording: nothing was known in the files.
+    nothing: Option<String>,
+    /// The coverage of such files.
+    left_out: Vec<Coverage>,
+}
+
+impl Report {
+    /// The report of a recording.
+    ///
+    /// # Errors
+    /// If nothing was known in the files.
+    fn made(self) -> Result<Self, Failure> {
+        match self.nothing {
+            Some(why) => Err(Failure::Unusable(why)),
+            None => Ok(self),
+        }
+    }
 }
 
 /// Reads files of one kind into a recording.
@@ -270,9 +297,8 @@ fn read_group(kind: FileKind, mut files: Vec<InputFile>, dir: Option<&Path>, arg
     let name = if kind == FileKind::Ftdc { "diagnostic-data" } else { first.split('.').next().unwrap_or(first) };
     let place = dir.map_or_else(|| default_dir(name), Path::to_owned);
     match kind {
-        FileKind::Capture | FileKind::Unknown => match files.pop() {
-            Some(file) if files.is_empty() => packets::import(file, &place, &args.ports),
-            Some(file) => Err(Failure::Unusable(format!("{}: of no known kind, like the others", file.shown))),
+        FileKind::Capture => match files.pop() {
+            Some(file) => packets::import(file, &place, &args.ports),
             None => Err(Failure::Unusable("which file?".to_owned())),
         },
         FileKind::Traces => traces::import(files, &place, args.columns.as_ref()),

@@ -77,18 +77,46 @@ fn a_page_a_pipe_and_json() {
 }
 
 #[test]
-fn an_unknown_file_leaves_no_recording() {
+fn a_broken_file_beside_others_is_left_out_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let uneven = DATA.replace("[150e6, 50e6]", "[150e6]");
-    for (text, why) in [
-        ("{\n\"log\": {}}", "bad.json:2: not a known answer of aws; its keys: log; expected: MetricDataResults"),
-        (uneven.as_str(), "bad.json:2: result r (ReadThroughput) has 2 Timestamps and 1 Values"),
-        ("{", "bad.json:1: this is not the JSON that aws prints"),
-    ] {
+    for (n, (text, why, code)) in
+        [(uneven.as_str(), "bad.json:2: result r (ReadThroughput) has 2 Timestamps and 1 Values", 2)]
+            .into_iter()
+            .enumerate()
+    {
         std::fs::write(dir.path().join("bad.json"), text).unwrap();
-        let done = import(dir.path(), &["data.json", "bad.json", "-o", "out"]);
+        let out = format!("out{n}");
+        let done = import(dir.path(), &["queue.json", "bad.json", "-o", &out]);
+        assert_eq!(done.code(), Some(code), "{}", done.stderr);
+        assert!(done.stdout.contains(why), "{}", done.stdout);
+        let coverage = manifest(&dir.path().join(&out))["coverage"].clone();
+        let sources: Vec<_> = coverage.as_array().unwrap().iter().map(|one| (&one["source"], &one["state"])).collect();
+        assert!(sources.contains(&(&"bad.json".into(), &"failed".into())), "{sources:?}");
+        assert!(sources.contains(&(&"cloudwatch:queue.json".into(), &"read".into())), "{sources:?}");
+        // Alone it leaves no recording.
+        let done = import(dir.path(), &["bad.json", "-o", "alone"]);
         assert_eq!(done.code(), Some(2), "{}", done.stderr);
-        assert!(done.stderr.contains(why), "{}", done.stderr);
-        assert!(!dir.path().join("out").exists());
+        assert!(done.stderr.contains(why) && !dir.path().join("alone").exists(), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn an_unknown_file_is_a_line_of_the_coverage() {
+    let dir = tempfile::tempdir().unwrap();
+    for (number, text) in ["{\n\"log\": {}}", "{", "\u{1f}\u{0}\u{0}\u{1}", "It is slow.\n"].into_iter().enumerate() {
+        std::fs::write(dir.path().join("odd.json"), text).unwrap();
+        let place = format!("out{number}");
+        let done = import(dir.path(), &["data.json", "odd.json", "-o", &place]);
+        assert_eq!(done.code(), Some(0), "{text}: {}", done.stderr);
+        assert!(done.stdout.contains("left out: odd.json: "), "{text}: {}", done.stdout);
+        let manifest = manifest(&dir.path().join(place));
+        let coverage = manifest["coverage"].as_array().unwrap().iter().find(|part| part["source"] == "odd.json");
+        assert_eq!(coverage.unwrap()["state"], "absent", "{text}: {manifest:#}");
+        // Alone it is an error that says what it looks like.
+        let done = import(dir.path(), &["odd.json", "-o", "alone"]);
+        assert_eq!(done.code(), Some(2), "{text}: {}", done.stdout);
+        assert!(done.stderr.contains("odd.json: "), "{text}: {}", done.stderr);
+        assert!(!dir.path().join("alone").exists());
     }
 }

@@ -94,13 +94,22 @@ fn files_that_are_not_understood_leave_nothing_behind() {
     for (files, hint) in [
         (&["deployments.json"][..], "deployments.json: no pod and no event in it (it holds Deployment)"),
         (&["cut.json"], "cut.json:6: EOF while parsing"),
-        (&["pods.json", "aws.json"], "aws.json"),
     ] {
         let done = import(dir.path(), &[files, &["-o", "out"]].concat());
         assert_eq!(done.code(), Some(2), "{files:?}: {}", done.stdout);
         assert!(done.stderr.contains(hint), "{files:?}: {}", done.stderr);
         assert!(!dir.path().join("out").exists());
     }
+}
+
+#[test]
+fn a_file_of_another_kind_that_holds_nothing_does_not_lose_the_pods() {
+    let dir = tempfile::tempdir().unwrap();
+    let done = import(dir.path(), &["pods.json", "aws.json", "-o", "out"]);
+    assert_eq!(done.code(), Some(2), "{}", done.stdout);
+    assert!(done.stderr.contains("aws.json") && done.stderr.contains("the rest is kept in out"), "{}", done.stderr);
+    let recording = holdup_recording::Recording::open(&dir.path().join("out")).unwrap();
+    assert!(recording.tables.samples.rows.iter().any(|row| row.metric == "container_restarts_total"));
 }
 
 /// A scenario's probe is watched beside the load, and is none of it.

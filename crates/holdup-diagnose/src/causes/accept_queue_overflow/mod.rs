@@ -35,6 +35,7 @@ pub const DEFINITION: Definition = Definition {
         ),
     ],
     signs: Some(signs::find),
+    errors: &[(holdup_recording::events::QUEUE_FULL, crate::strength::CERTAIN)],
     ..Definition::new(Cause::AcceptQueueOverflow, DOC, Judge::Beside(judge), &next_command::ACCEPT_QUEUES)
 };
 

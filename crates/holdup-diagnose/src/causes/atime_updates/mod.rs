@@ -33,7 +33,7 @@ const DOC: Doc = Doc {
 
 /// Shows it in one command.
 const NEXT: NextCommand =
-    NextCommand::anywhere("mount", 1, "whether each read of a file is written down (relatime and noatime avoid it)");
+    NextCommand::on_machine("mount", 1, "whether each read of a file is written down (relatime and noatime avoid it)");
 
 /// Mount options with which reads write nothing, or hardly anything.
 const NO_WRITES: &[&str] = &["relatime", "noatime", "ro"];

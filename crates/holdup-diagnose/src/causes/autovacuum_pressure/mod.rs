@@ -28,6 +28,7 @@ pub const DEFINITION: Definition = Definition {
         least: 0.0,
     }],
     signs: Some(signs::find),
+    errors: &[(holdup_recording::events::WRAPAROUND, crate::strength::CERTAIN)],
     ..Definition::new(Cause::AutovacuumPressure, DOC, Judge::Alone(judge), &next_command::VACUUM)
 };
 

@@ -43,7 +43,7 @@ const DOC: Doc = Doc {
 };
 
 /// Shows it in one command.
-const NEXT: NextCommand = NextCommand::anywhere("pidstat -d 1 10", 10, "which process reads and writes");
+const NEXT: NextCommand = NextCommand::on_machine("pidstat -d 1 10", 10, "which process reads and writes");
 
 /// A copy present for a smaller share (0-1) of the time does not delay requests for long.
 const RUNS: f64 = 0.1;

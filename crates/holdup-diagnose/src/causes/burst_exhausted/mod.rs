@@ -1,5 +1,7 @@
 //! A burst has ended: a disk that was fast for a while is back at its baseline.
 
+mod signs;
+
 use super::parts::ceiling;
 use super::parts::ceiling::level::level_evidence;
 use super::{Cause, CauseFinding, Definition, Doc, Edge, Judge, Outcome, Role, Source::With, Trait, percent};
@@ -20,6 +22,7 @@ pub const DEFINITION: Definition = Definition {
         // The end of a burst explains how the ceiling was reached, not why the demand exceeds it.
         Edge::same_time(&[&[With(Trait::DiskLimit)]]),
     ],
+    signs: Some(signs::find),
     ..Definition::new(Cause::BurstExhausted, DOC, Judge::Alone(judge), &next_command::DISKS)
 };
 

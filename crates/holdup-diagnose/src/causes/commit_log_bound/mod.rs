@@ -25,6 +25,7 @@ pub const DEFINITION: Definition = Definition {
     ],
     traces: &[many_small_commits::PATTERN],
     signs: Some(signs::find),
+    errors: &[(holdup_recording::events::SLOW_FLUSH, crate::strength::CERTAIN)],
     ..Definition::new(Cause::CommitLogBound, DOC, Judge::Alone(judge), &next_command::LOG_AND_PAGES)
 };
 

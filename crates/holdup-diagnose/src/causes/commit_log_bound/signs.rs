@@ -4,6 +4,7 @@ use holdup_signals::host::disk_waits::Wait;
 use holdup_signals::host::threads::Place;
 
 use crate::instant::facts::{DiskWork, Facts};
+use crate::instant::load::{WaitKind, kind};
 use crate::instant::{MOST, Signs, is_log_wait};
 use crate::strength::{FAIR, WEAK};
 
@@ -22,9 +23,13 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         signs.add(FAIR, evidence);
     }
     signs.extend(facts.of_disk(WEAK), facts.disk_that(|work| work == DiskWork::Writes));
-    if facts.is_postgresql {
+    // Of a managed database the volume must be seen: its limit makes sessions wait for the log, too.
+    let is_unseen = !facts.clouds.is_empty() && !facts.clouds.iter().any(|database| database.sees_volume());
+    if facts.is_postgresql || !facts.clouds.is_empty() {
         let text = "waited until the log was on the disk";
-        signs.extend(FAIR * 0.9, facts.sessions_in(MOST, text, |_, state| is_log_wait(state)));
+        let strength = if is_unseen { WEAK } else { FAIR * 0.9 };
+        let waits = |_: &str, state: &str| is_log_wait(state) || kind(state) == WaitKind::Log;
+        signs.extend(strength, facts.sessions_in(MOST, text, waits));
     } else {
         let commits = |_: &str, state: &str| COMMITS.iter().any(|of| state.eq_ignore_ascii_case(of));
         signs.extend(FAIR * 0.9, facts.sessions_in(MOST, "stood at a commit, which waits for the log", commits));

@@ -2,6 +2,7 @@
 //! limit, in all or for one user.
 
 mod advice;
+mod signs;
 
 use holdup_recording::metrics;
 
@@ -35,6 +36,7 @@ pub const DEFINITION: Definition = Definition {
             is_added: false,
         },
     ],
+    signs: Some(signs::find),
     ..Definition::new(Cause::ConnectionLimit, DOC, Judge::Alone(judge), &NEXT)
 };
 

@@ -20,6 +20,7 @@ pub const DEFINITION: Definition = Definition {
     traits: &[Trait::Pool, Trait::Queue],
     follows_from: &[Edge::in_front(&[&[AnyBehindApp], &[With(Trait::Load)]], connections::to_explain_ms)],
     signs: Some(signs::find),
+    errors: &[(holdup_recording::events::POOL_TIMEOUT, crate::strength::CERTAIN)],
     ..Definition::new(Cause::ConnectionPoolExhausted, DOC, Judge::Alone(judge), &NEXT)
 };
 

@@ -1,8 +1,11 @@
 //! CPUs without idle time, and a line of threads in front of them.
 
+use holdup_recording::words::percent;
+
 use crate::instant::facts::Facts;
-use crate::instant::{Share, Signs};
-use crate::strength::{FAIR, STRONG};
+use crate::instant::load::{WaitKind, kind};
+use crate::instant::{SOME, Share, Signs};
+use crate::strength::{FAIR, STRONG, WEAK};
 
 /// Niced threads make way for others. Full CPUs may be a burst, or the work that they are for. So it
 /// takes a line of threads that has been there for a minute, or threads of the service that wait.
@@ -10,6 +13,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     if let ([.., Some((strength, evidence))], None) = (&facts.counts.stalled, &facts.idle) {
         signs.add(*strength, evidence.clone());
     }
+    managed(facts, signs);
     let (Some((.., evidence)), Some(runnable), Some(cpus)) = (&facts.idle, &facts.runnable, facts.cpus) else { return };
     if !facts.are_cpus_full() || runnable.mean <= cpus {
         return;
@@ -25,4 +29,22 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     }
     let waits = facts.waits_for_cpu.as_ref().filter(|(threads, _)| *threads >= 1.0);
     signs.extend(STRONG, waits.map(|(_, evidence)| evidence.clone()));
+}
+
+/// A managed database's CPUs, the sessions on them, and the statement that most of them run.
+fn managed(facts: &Facts<'_>, signs: &mut Signs) {
+    const MUCH: f64 = 0.3;
+    for database in &facts.clouds {
+        let Some((strength, run)) = database.cpus_full() else { continue };
+        let busy = percent(run.mean);
+        let text = format!("the CPUs of {} were {busy} busy", database.name);
+        signs.add(strength, run.evidence(busy, "below 90 %", text));
+        let on_cpu = |_: &str, state: &str| kind(state) == WaitKind::Cpu;
+        let sessions = facts.sessions.as_ref().map_or(0.0, |sessions| sessions.count(on_cpu));
+        let is_line = database.size.cpus.is_some_and(|cpus| sessions >= cpus);
+        let strength = if is_line { STRONG } else { FAIR };
+        signs.extend(strength, facts.sessions_in(SOME, "ran or waited for a CPU", on_cpu));
+        let heaviest = facts.heaviest.as_ref().filter(|heaviest| heaviest.share >= MUCH);
+        signs.extend(WEAK, heaviest.map(|heaviest| heaviest.evidence()));
+    }
 }

@@ -2,6 +2,7 @@
 
 mod advice;
 mod began;
+mod signs;
 mod unseen;
 
 use super::{Cause, CauseFinding, Definition, Doc, Judge, MATTERS, Outcome, Role, Trait, percent};
@@ -15,6 +16,7 @@ use holdup_signals::host::cpu::{CpuMode, CpuTime};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::FullCpu, Trait::Queue],
+    signs: Some(signs::find),
     ..Definition::new(Cause::CpuThrottled, DOC, Judge::Alone(judge), &NEXT)
 };
 
@@ -32,7 +34,7 @@ const DOC: Doc = Doc {
 };
 
 /// Shows it in one command.
-const NEXT: NextCommand = NextCommand::anywhere(
+const NEXT: NextCommand = NextCommand::on_machine(
     "cat /sys/fs/cgroup/cpu.stat; sleep 10; cat /sys/fs/cgroup/cpu.stat",
     10,
     "whether the container runs into its quota (nr_throttled)",

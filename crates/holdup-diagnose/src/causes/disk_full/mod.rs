@@ -1,6 +1,7 @@
 //! A file system or volume has no room left, so writes fail or wait.
 
 mod advice;
+mod filling;
 mod signs;
 
 use crate::resources::full_disk::{FullDisk, ShownBy};
@@ -30,8 +31,8 @@ const DOC: Doc = Doc {
     what: "A file system has no free bytes or no free inodes, or a cloud's volume has no storage left. Each write that needs a new block fails with ENOSPC.",
     hurts: "MySQL and MariaDB wait: a commit that cannot write the binary log stands still until there is room, with its locks. PostgreSQL fails the statement, and stops if it cannot write its log. A managed database refuses writes or connections. Reads go on, so the service looks half alive.",
     needs: "Free bytes and inodes of file systems (--watch host; df and df -i in pasted text), lines of the servers' logs in pasted text, or a cloud's figures of free storage. How requests fared tells what it costs.",
-    predicts: "No bytes or inodes are free; requests fail from then on, or sessions wait at the end of their statements while disks have hardly anything to do.",
-    clears: "Every file system has room; or the full one holds nothing that requests write, and neither failures nor waits begin with it.",
+    predicts: "No bytes or inodes are free, or the free space falls at a pace at which it is gone within the day; once it is full, requests fail from then on, or sessions wait at the end of their statements while disks have hardly anything to do.",
+    clears: "Every file system has room for a day at the pace at which it is used up; or the full one holds nothing that requests write, and neither failures nor waits begin with it.",
     looks_like: "A saturated disk (disk_saturated) makes writes slow and still does them. A file system that went read-only after an error refuses writes with EROFS and has room. A full tmpfs is a full /tmp, not a full disk.",
     fix: "Make room without deleting files of a server by hand: let the server remove its own logs (binary logs no replica needs, replication slots nothing reads), move or grow the file system, then find what grew.",
     prove: "df and df -i show room, the waiting statements end by themselves, and the same load fails no request.",
@@ -72,7 +73,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.view(case.whole());
     let room = crate::resources::full_disk::room(&view)?;
     if room.full.is_empty() {
-        return Ok(Outcome::Cleared(room.least.into_iter().collect()));
+        return filling::outcome(&view, room);
     }
     let since = room.full.iter().map(|full| full.since.unwrap_or(view.window.from)).min().unwrap_or(view.window.from);
     let after = [Window { from: since, to: i64::MAX }];

@@ -1,5 +1,6 @@
 //! The app waits for a downstream service that it calls over HTTP or RPC.
 
+pub(super) mod by_services;
 mod outside;
 
 use crate::change::Fix;
@@ -18,8 +19,10 @@ use holdup_signals::app::accounts::{Owner, Resource};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
-pub const DEFINITION: Definition =
-    Definition { ..Definition::new(Cause::DownstreamSlow, DOC, Judge::Alone(judge), &NEXT) };
+pub const DEFINITION: Definition = Definition {
+    errors: &[(holdup_recording::events::UPSTREAM_TIMEOUT, crate::strength::FAIR)],
+    ..Definition::new(Cause::DownstreamSlow, DOC, Judge::Alone(judge), &NEXT)
+};
 
 const DOC: Doc = Doc {
     title: "A downstream service is slow",
@@ -64,6 +67,9 @@ struct DownstreamWait {
 }
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    if by_services::can_judge(case) {
+        return by_services::judge(case);
+    }
     let by_metrics = || by_metrics(case).or_else(|missing| outside::waited(case).ok_or(missing));
     let waited = by_spans(case).map_or_else(by_metrics, Ok)?;
     let explains_ms = (waited.ms - waited.baseline_ms.unwrap_or(0.0)).max(0.0);

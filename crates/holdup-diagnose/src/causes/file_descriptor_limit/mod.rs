@@ -33,7 +33,7 @@ const DOC: Doc = Doc {
 };
 
 /// Shows it in one command.
-const NEXT: NextCommand = NextCommand::anywhere(
+const NEXT: NextCommand = NextCommand::on_machine(
     "ls /proc/PID/fd | wc -l; grep 'open files' /proc/PID/limits",
     1,
     "whether the process is at its limit of open files",

@@ -34,6 +34,7 @@ pub const DEFINITION: Definition = Definition {
         },
     ],
     signs: Some(signs::find),
+    errors: &[(holdup_recording::events::CHECKPOINTS, crate::strength::STRONG)],
     ..Definition::new(Cause::FlushStorm, DOC, Judge::Alone(judge), &next_command::LOG_AND_PAGES)
 };
 

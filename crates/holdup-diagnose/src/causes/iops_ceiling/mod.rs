@@ -1,6 +1,8 @@
 //! A disk does all the operations per second that it may: a limit on their number, whatever their
 //! size.
 
+mod signs;
+
 use super::parts::ceiling::level::level_evidence;
 use super::parts::ceiling::{self, weights};
 use super::parts::cgroup_limit;
@@ -24,6 +26,7 @@ use holdup_signals::{Disk, Missing};
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskLimit, Trait::FullDisk, Trait::LongStatement, Trait::Queue],
     follows_from: &[Edge::same_time(&[&[With(Trait::DiskDemand)], &[With(Trait::Load)]])],
+    signs: Some(signs::find),
     ..Definition::new(Cause::IopsCeiling, DOC, Judge::Alone(judge), &next_command::DISKS)
 };
 

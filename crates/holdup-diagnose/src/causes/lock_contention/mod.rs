@@ -1,6 +1,7 @@
 //! Statements wait for row or metadata locks that other transactions hold.
 
 mod advice;
+mod deadlocks;
 mod global_lock;
 mod row_locks;
 mod signs;
@@ -33,7 +34,11 @@ pub const DEFINITION: Definition = Definition {
         Edge::in_front(&[&[Of(Cause::BackupOrBulkLoad)]], |case| locks::are_held_by_bulk(case).then_some(0.0)),
     ],
     traces: &[global_lock::PATTERN, row_locks::PATTERN],
-    signs: Some(signs::find),
+    signs: Some(|facts, signs| {
+        signs::find(facts, signs);
+        deadlocks::find(facts, signs);
+    }),
+    errors: &[(holdup_recording::events::LOCK_TIMEOUT, crate::strength::CERTAIN)],
     ..Definition::new(Cause::LockContention, DOC, Judge::Alone(judge), &NEXT)
 };
 

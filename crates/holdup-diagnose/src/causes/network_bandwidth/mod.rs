@@ -3,6 +3,7 @@
 mod advice;
 mod narrow;
 mod path;
+mod signs;
 
 use holdup_recording::{Labels, metrics};
 
@@ -23,6 +24,7 @@ use holdup_signals::{Counter, Missing, View};
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::OnTheWay],
     follows_from: &[Edge::same_time(&[&[Of(Cause::NetworkLimit)], &[With(Trait::Load)]])],
+    signs: Some(signs::find),
     ..Definition::new(Cause::NetworkBandwidth, DOC, Judge::Alone(judge), &NEXT)
 };
 
@@ -40,7 +42,7 @@ const DOC: Doc = Doc {
 };
 
 /// Shows it in one command.
-const NEXT: NextCommand = NextCommand::anywhere("sar -n DEV 1 10", 10, "whether an interface stays at its speed");
+const NEXT: NextCommand = NextCommand::on_machine("sar -n DEV 1 10", 10, "whether an interface stays at its speed");
 
 /// Share (0-1) of the samples that must have data queued.
 const QUEUED_THROUGH: f64 = 0.6;

@@ -46,7 +46,7 @@ const DOC: Doc = Doc {
 };
 
 /// Shows it in one command.
-const NEXT: NextCommand = NextCommand::anywhere(
+const NEXT: NextCommand = NextCommand::on_machine(
     "dmesg -T | tail -n 200; ethtool -S DEVICE | grep -E 'allowance|ratelimit'",
     1,
     "whether the table of tracked connections was full, and what exceeded a cloud's allowance",

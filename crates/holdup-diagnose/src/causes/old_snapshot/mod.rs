@@ -21,6 +21,7 @@ pub const DEFINITION: Definition = Definition {
     occurs: Occurs::OnPostgresql,
     signs: Some(signs::find),
     traits: &[Trait::LongStatement],
+    errors: &[(holdup_recording::events::ROWS_KEPT, crate::strength::STRONG)],
     ..Definition::new(Cause::OldSnapshot, DOC, Judge::Alone(judge), &NEXT)
 };
 

@@ -25,6 +25,7 @@ mod work;
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::LongStatement],
     signs: Some(signs::find),
+    errors: &[(holdup_recording::events::SPILLED, crate::strength::STRONG)],
     ..Definition::new(Cause::OnDiskTemporaryTables, DOC, Judge::Beside(judge), &NEXT)
 };
 

@@ -4,6 +4,7 @@ use holdup_recording::words::percent;
 use holdup_signals::host::disk_waits::Wait;
 
 use crate::instant::facts::Facts;
+use crate::instant::load::{WaitKind, kind};
 use crate::instant::{MOST, SOME, Signs, is_removal};
 use crate::strength::{FAIR, NONE, STRONG};
 
@@ -11,12 +12,14 @@ use crate::strength::{FAIR, NONE, STRONG};
 /// directory's lock, or because the disk is.
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     let strength = if facts.waits_for_no_disk() { STRONG } else { FAIR };
-    for evidence in facts.asleep_in(|place, wait| wait == Wait::Directory && is_removal(place)) {
-        signs.add(strength, evidence);
+    for sign in facts.asleep_in(|place, wait| wait == Wait::Directory && is_removal(place)) {
+        signs.add(strength, sign);
     }
     if let Some((strength, evidence)) = &facts.counts.temporary {
         signs.add(*strength, evidence.clone());
     }
+    let of_file = |_: &str, state: &str| kind(state) == WaitKind::Temporary;
+    signs.extend(STRONG, facts.sessions_in(MOST, "read or wrote temporary files", of_file));
     let of_table = |_: &str, state: &str| state.to_lowercase().contains("tmp table");
     signs.extend(FAIR, facts.sessions_in(SOME, "made or removed a temporary table", of_table));
     let on_disk = |_: &str, state: &str| {

@@ -37,7 +37,7 @@ const DOC: Doc = Doc {
 };
 
 /// Shows it in one command.
-const NEXT: NextCommand = NextCommand::anywhere(
+const NEXT: NextCommand = NextCommand::on_machine(
     "dmesg -T | grep -iE 'out of memory|killed process'",
     1,
     "whether the kernel killed a process",

@@ -27,7 +27,7 @@ const DOC: Doc = Doc {
 };
 
 /// Shows it in one command.
-const NEXT: NextCommand = NextCommand::anywhere(
+const NEXT: NextCommand = NextCommand::on_machine(
     "ps -eo pid,stat,comm,wchan:32",
     1,
     "whether a process is stopped (state T or t) or frozen (do_freezer_trap)",

@@ -41,7 +41,7 @@ const DOC: Doc = Doc {
 };
 
 /// Shows it in one command.
-const NEXT: NextCommand = NextCommand::anywhere(
+const NEXT: NextCommand = NextCommand::on_machine(
     "ps -eTo pid,stat,comm,wchan:32",
     1,
     "in which kernel function the threads sleep (as root: cat /proc/PID/stack)",

@@ -1,12 +1,22 @@
 //! A load average that no running thread makes, and threads in uninterruptible sleep at places that are
-//! not known. Known places are signs of what they wait for.
+//! not known. Known places are signs of what they wait for. And threads that the kernel reported to hang
+//! for something other than a disk or memory.
+
+use holdup_signals::host::disk_waits::Wait;
 
 use super::LEAST;
 use crate::instant::facts::Facts;
-use crate::instant::{MANY, Signs};
-use crate::strength::{FAIR, WEAK};
+use crate::instant::{MANY, Signs, hung};
+use crate::strength::{FAIR, STRONG, WEAK};
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
+    for task in hung::tasks(&facts.view, &facts.happened) {
+        match task.wait {
+            Wait::Directory | Wait::Remote => signs.add(STRONG, task.evidence),
+            Wait::Unknown => signs.add(FAIR, task.evidence),
+            Wait::Fault | Wait::Read | Wait::Page | Wait::Write | Wait::Swap | Wait::Reclaim => {}
+        }
+    }
     let asleep = facts.asleep.as_ref();
     let located = asleep.map_or(0.0, |asleep| asleep.mean_where(|place| place.function().is_some()));
     if located >= LEAST {

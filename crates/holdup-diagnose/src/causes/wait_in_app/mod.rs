@@ -1,5 +1,6 @@
 //! The app's own code waits: it sleeps while it has a request, alone or under a lock.
 
+use super::downstream_slow::by_services::SlowService;
 use super::{Cause, CauseFinding, Contribution, Definition, Doc, Judge, Occurs, Others, Outcome, Role, Source::Of, ms};
 use crate::case::Case;
 use crate::change::Fix;
@@ -7,6 +8,7 @@ use crate::next_command::NextCommand;
 use crate::resources::connections::{ConnectionHold, NAMES};
 use crate::resources::is_too_small;
 use crate::resources::own_waits::OwnWaits;
+use crate::resources::services::Services;
 use crate::resources::unowned::UnownedTime;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::Missing;
@@ -48,11 +50,31 @@ const STAND_STILL: [Cause; 4] = [Cause::ProcessStopped, Cause::RuntimePause, Cau
 const HELD: f64 = 0.5;
 
 fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
+    if let Some(found) = by_traces(case) {
+        return Ok(Outcome::Found(found));
+    }
     let seen = by_sleepers(case);
     if matches!(seen, Ok(Outcome::Found(_))) {
         return seen;
     }
     by_exclusion(case, others).map_or(seen, |found| Ok(Outcome::Found(found)))
+}
+
+/// By traces alone: the service in front took longer outside of all its calls.
+fn by_traces(case: &Case<'_>) -> Option<CauseFinding> {
+    let services = Services::measure(case).ok()?;
+    let slow = SlowService::find(case, &services).filter(|slow| slow.is_front)?;
+    if is_too_small(case, slow.ms).unwrap_or(true) {
+        return None;
+    }
+    Some(CauseFinding {
+        explains_ms: slow.ms,
+        evidence: slow.evidence,
+        weights: slow.weights,
+        fixes: vec![see_stacks()],
+        prove: format!("Import traces of a later time: {}'s own time is that of the baseline window.", slow.service),
+        role: Role::Root,
+    })
 }
 
 /// By what is left of the app's own time of a request. Idle threads may sleep where busy ones do,

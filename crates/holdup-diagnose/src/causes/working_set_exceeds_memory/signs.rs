@@ -3,6 +3,7 @@
 use holdup_recording::words::percent;
 
 use crate::instant::facts::{DiskWork, Facts};
+use crate::instant::load::{WaitKind, kind};
 use crate::instant::statements::READS;
 use crate::instant::{MOST, SOME, Signs};
 use crate::resources::disk::PLAIN_READ_BYTES;
@@ -36,4 +37,8 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     signs.extend(WEAK, facts.sessions_in(MOST, "waited for a page that was not in memory", of_page));
     signs.extend(facts.of_disk(FAIR * 0.9), facts.disk_that(|work| work == DiskWork::ReadsPages));
     signs.extend(facts.of_disk(FAIR), facts.disk_that(|work| work == DiskWork::ReadsWindows));
+    if !facts.clouds.is_empty() {
+        let reads = |_: &str, state: &str| kind(state) == WaitKind::Read;
+        signs.extend(FAIR * 0.9, facts.sessions_in(MOST, "waited for pages that are not in memory", reads));
+    }
 }

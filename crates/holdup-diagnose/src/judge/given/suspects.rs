@@ -127,8 +127,13 @@ impl Search<'_, '_, '_> {
         let usual = usual.filter(Facts::are_any);
         let is_suspected = self.is_instant || self.case.is_reported() || self.case.against.is_some();
         let weigh = |cause: Cause, facts: &Facts<'_>| -> Option<Weighed> {
-            let mut signs = Signs::default();
-            cause.definition().signs?(facts, &mut signs);
+            let (mut signs, definition) = (Signs::default(), cause.definition());
+            if let Some(find) = definition.signs {
+                find(facts, &mut signs);
+            }
+            for (error, strength) in definition.errors {
+                signs.extend(*strength, facts.happened.errors(error).map(|errors| errors.told()));
+            }
             signs.weigh()
         };
         let suspect = |cause: &Cause| {
@@ -151,18 +156,18 @@ fn link(all: &mut [Suspect]) {
         let mut adds = cause.definition().adds_to.iter().flat_map(|of| of.to).copied().flatten();
         to.may_follow_from().contains(&cause) || adds.any(|source| source.has(to))
     };
-    let Some(first) = all.first().map(|suspect| suspect.cause) else { return };
-    let is_root =
-        |of: &Suspect| of.cause != first && of.confidence >= NAMED && leads(of.cause, first) && !leads(first, of.cause);
+    let Some(first) = all.first() else { return };
+    let is_root = |of: &Suspect| {
+        let leads = leads(of.cause, first.cause) && !leads(first.cause, of.cause);
+        of.cause != first.cause && of.confidence >= NAMED && leads && of.shows_more_than(first)
+    };
     let root = all.iter().position(is_root).unwrap_or(0);
     all[..=root].rotate_right(1);
-    let root = all[0].cause;
-    let mut has_led = false;
-    for suspect in all.iter_mut().skip(1) {
-        if leads(root, suspect.cause) && !suspect.cause.is(Trait::Outside) {
-            suspect.follows_from = Some(root);
-            has_led = true;
+    let Some((root, others)) = all.split_first_mut() else { return };
+    for suspect in others {
+        if leads(root.cause, suspect.cause) && !suspect.cause.is(Trait::Outside) && root.shows_more_than(suspect) {
+            suspect.follows_from = Some(root.cause);
+            root.leads = true;
         }
     }
-    all[0].leads = has_led;
 }

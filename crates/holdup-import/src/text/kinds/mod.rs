@@ -25,6 +25,7 @@ mod ls;
 mod lsblk;
 mod lscpu;
 mod memory;
+mod messages;
 mod mongodb;
 mod mount;
 mod mpstat;
@@ -63,21 +64,21 @@ pub(super) use pg_titles::SOURCE as TITLES;
 
 // What the kinds share: they take it from here.
 use super::clock::{self, DAY_NS, is_half, time_of_day};
+use super::command;
 use super::context::Context;
 use super::json::{self, Document, Value};
 use super::number::{number, size};
 use super::out::{HOST, Report};
 use super::paste::Line;
-use super::pipeline;
 use super::table::{self, Columns, Row, Select, Table, footer_line, spaced};
 
 /// Whether a line that begins as a prompt does is output: a heading of `pidstat -h` or of a section
 /// of Redis' `INFO`, or a node of a plan.
 pub(super) fn is_heading(text: &str) -> bool {
-    let is_head = || {
+    let is_comment = || {
         exposition::is_comment(text) || pidstat::is_header(text) || redis::is_section(text) || haproxy::is_header(text)
     };
-    text.starts_with('#') && is_head() || explain::is_node(text)
+    explain::is_node(text) || text.starts_with('#') && is_comment()
 }
 
 /// A kind of output.
@@ -253,6 +254,7 @@ pub(super) const KINDS: &[Kind] = &[
     no_space::KIND,
     no_space::LIMITS,
     kernel_log::KIND,
+    messages::KIND,
 ];
 
 /// The text of a line, or nothing behind the last one.

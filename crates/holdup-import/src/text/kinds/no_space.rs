@@ -2,7 +2,7 @@
 //! ports for outgoing connections (EADDRNOTAVAIL). MySQL waits until there is room on the disk, and
 //! PostgreSQL fails the statement, or stops where it cannot write its log.
 
-use holdup_recording::{Labels, events};
+use holdup_recording::Labels;
 
 use super::{Context, Kind, Line, clock, text};
 
@@ -14,20 +14,20 @@ pub(super) const LIMITS: Kind = Kind::lines("log: limit reached", |lines| limit(
 const REACHED: [(&str, &str, &str); 5] = [
     (
         "Too many open files",
-        events::FILE_DESCRIPTORS_EXHAUSTED,
+        "file_descriptors_exhausted",
         "a program could not open a file or a socket: it had too many",
     ),
-    ("EMFILE", events::FILE_DESCRIPTORS_EXHAUSTED, "a program could not open a file or a socket: it had too many"),
-    ("errno: 24 ", events::FILE_DESCRIPTORS_EXHAUSTED, "a program could not open a file or a socket: it had too many"),
-    ("annot assign requested address", events::PORTS_EXHAUSTED, "a client could not connect: no local port was left"),
-    ("EADDRNOTAVAIL", events::PORTS_EXHAUSTED, "a client could not connect: no local port was left"),
+    ("EMFILE", "file_descriptors_exhausted", "a program could not open a file or a socket: it had too many"),
+    ("errno: 24 ", "file_descriptors_exhausted", "a program could not open a file or a socket: it had too many"),
+    ("annot assign requested address", "ports_exhausted", "a client could not connect: no local port was left"),
+    ("EADDRNOTAVAIL", "ports_exhausted", "a client could not connect: no local port was left"),
 ];
 
 fn limit(line: &str) -> Option<(&'static str, &'static str)> {
     // An address that is not this host's fails a server's start so.
     let is_server = line.to_ascii_lowercase().contains("bind");
     let (_, event, sentence) = REACHED.iter().find(|(words, ..)| line.contains(words))?;
-    (!is_server || *event != events::PORTS_EXHAUSTED).then_some((*event, *sentence))
+    (!is_server || *event != "ports_exhausted").then_some((*event, *sentence))
 }
 
 fn read_limit(lines: &[Line], context: &mut Context) -> usize {

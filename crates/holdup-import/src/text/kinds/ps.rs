@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::rows::Thread;
 
-use super::{Columns, Context, HOST, Kind, Line, pg_titles, pipeline, rows as table_rows, text};
+use super::{Columns, Context, HOST, Kind, Line, command, pg_titles, rows as table_rows, text};
 
 pub(super) const KIND: Kind = Kind::lines("ps", recognises, read);
 
@@ -73,7 +73,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     let columns = Columns::new(text(lines, 0)).with_words(&COMMANDS);
     let stages = context.stages();
     // A stage may have selected the state, and left the column out.
-    let selected = pipeline::selected_state(&stages).map(String::from);
+    let selected = command::selected_state(&stages).map(String::from);
     let mut list = List { has_threads: columns.has_any(&THREADS), ..List::default() };
     let mut used = 1;
     for (place, line) in (1..).zip(table_rows(lines, recognises)) {
@@ -91,8 +91,8 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     }
     let pids: BTreeSet<i64> = list.rows.iter().map(|row| row.pid).collect();
     let is_repeated = pids.len() < list.rows.len() && !columns.has(&["COUNT"]);
-    let lists_threads = list.has_threads || pipeline::lists_threads(&stages) || is_repeated;
-    let counts = match (lists_threads, pipeline::is_filtered(&stages)) {
+    let lists_threads = list.has_threads || command::lists_threads(&stages) || is_repeated;
+    let counts = match (lists_threads, command::is_filtered(&stages)) {
         (true, false) => Counts::All,
         // What was cut away is not known.
         (true, true) => Counts::Seen,

@@ -2,7 +2,7 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Columns, Context, Kind, Line, number, pipeline, rows, text};
+use super::{Columns, Context, Kind, Line, command, number, rows, text};
 
 pub(super) const KIND: Kind = Kind::lines("sockets by state", recognises, read);
 
@@ -24,7 +24,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     let mut used = 1;
     for (place, line) in (1..).zip(rows(lines, recognises)) {
         let (count, state) = line.text.trim().split_once(char::is_whitespace).unwrap_or_default();
-        match (number(count), pipeline::socket_state(state.trim())) {
+        match (number(count), command::socket_state(state.trim())) {
             (Some(count), Some(state)) => put(state, count, at, context),
             // Words of the header are counted, too.
             (Some(_), None) => {}

@@ -10,12 +10,17 @@ use super::tree::{Piece, Tree};
 /// Most ancestors to follow from a span.
 const DEPTH_MAX: usize = 64;
 
+/// In a trace with more spans, those that name no parent have none: each is compared with all others.
+const COVERED_MAX: usize = 2_000;
+
 /// A request and all that it set off.
 pub struct RequestTree<'a> {
     /// The service's own span of it.
     pub root: &'a Span,
     /// The span of each piece.
     pub spans: Vec<&'a Span>,
+    /// Which of them each one lies below.
+    pub parents: Vec<Option<usize>>,
     /// The tree below `root`.
     pub tree: Tree,
 }
@@ -26,14 +31,17 @@ struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    fn piece(&mut self, span: &'a Span, parent: Option<usize>) -> Piece {
+    /// `caller` is the service of the span above.
+    fn piece(&mut self, span: &'a Span, parent: Option<usize>, caller: Option<&str>) -> Piece {
         let next = self.clocks.len();
         Piece {
             from: span.started_at,
             to: span.started_at + span.duration_ns.max(0),
             parent,
             clock: *self.clocks.entry(span.service.as_str()).or_insert(next),
-            is_answer: span.resource == "request" && span.kind == "server",
+            // Another service than its caller's answers, whatever kind it says it has.
+            is_answer: span.resource == "request" && span.kind == "server"
+                || span.kind != "consumer" && caller.is_some_and(|caller| caller != span.service),
             is_message: span.kind == "consumer",
             has_failed: span.status == "error",
         }
@@ -42,29 +50,43 @@ impl<'a> Pieces<'a> {
 
 /// The requests of one trace: spans of requests that lie below no other. Messages are not requests.
 pub fn roots<'a>(spans: &[&'a Span]) -> Vec<&'a Span> {
-    let by_id = index(spans);
-    let is_below = |span: &Span| {
-        let mut at = parent(span, &by_id, spans);
-        let mut steps = 0;
-        while let Some(above) = at.filter(|above| steps < DEPTH_MAX && !std::ptr::eq(*above, span)) {
-            if above.resource == "request" {
+    let parents = parents(spans);
+    let is_below = |number: usize| {
+        let (mut at, mut steps) = (parents[number], 0);
+        while let Some(above) = at.filter(|above| steps < DEPTH_MAX && *above != number) {
+            if spans[above].resource == "request" {
                 return true;
             }
-            at = parent(above, &by_id, spans);
+            at = parents[above];
             steps += 1;
         }
         false
     };
-    let is_request = |span: &&&Span| span.resource == "request" && span.kind != "consumer" && span.span_id.is_some();
-    spans.iter().filter(is_request).filter(|span| !is_below(span)).copied().collect()
+    let is_request = |span: &Span| span.resource == "request" && span.kind != "consumer" && span.span_id.is_some();
+    let all = spans.iter().enumerate();
+    all.filter(|(number, span)| is_request(span) && !is_below(*number)).map(|(_, span)| *span).collect()
 }
 
-fn index<'a>(spans: &[&'a Span]) -> HashMap<&'a str, usize> {
-    spans.iter().enumerate().filter_map(|(i, span)| Some((span.span_id.as_deref()?, i))).collect()
-}
-
-fn parent<'a>(span: &Span, by_id: &HashMap<&str, usize>, spans: &[&'a Span]) -> Option<&'a Span> {
-    spans.get(*by_id.get(span.parent_id.as_deref()?)?).copied()
+/// Which of `spans` each one lies below: by its parent's id or, of one that names no parent, the shortest span
+/// of its service that covers it.
+fn parents(spans: &[&Span]) -> Vec<Option<usize>> {
+    let by_id: HashMap<&str, usize> =
+        spans.iter().enumerate().filter_map(|(i, span)| Some((span.span_id.as_deref()?, i))).collect();
+    let end = |span: &Span| span.started_at.saturating_add(span.duration_ns.max(0));
+    let covering = |number: usize, span: &Span| {
+        let covers = |(i, above): &(usize, &&Span)| {
+            let is_longer =
+                above.duration_ns > span.duration_ns || above.duration_ns == span.duration_ns && *i < number;
+            is_longer && above.service == span.service && above.started_at <= span.started_at && end(above) >= end(span)
+        };
+        spans.iter().enumerate().filter(covers).min_by_key(|(_, above)| above.duration_ns).map(|(i, _)| i)
+    };
+    let parent = |(number, span): (usize, &&Span)| match span.parent_id.as_deref() {
+        Some(id) => by_id.get(id).copied(),
+        None if span.resource == "request" || span.span_id.is_none() || spans.len() > COVERED_MAX => None,
+        None => covering(number, span),
+    };
+    spans.iter().enumerate().map(parent).collect()
 }
 
 impl<'a> RequestTree<'a> {
@@ -72,12 +94,13 @@ impl<'a> RequestTree<'a> {
     pub fn new(root: &'a Span, spans: &[&'a Span]) -> Self {
         // Sums of waits have no position in time.
         let spans: Vec<&Span> = spans.iter().copied().filter(|span| span.span_id.is_some()).collect();
-        let by_id = index(&spans);
+        let parents = parents(&spans);
         let mut made = Pieces { clocks: HashMap::new() };
-        let parent_of = |span: &Span| by_id.get(span.parent_id.as_deref()?).copied();
-        let pieces: Vec<Piece> = spans.iter().map(|span| made.piece(span, parent_of(span))).collect();
+        let caller = |parent: Option<usize>| parent.map(|parent| spans[parent].service.as_str());
+        let pieces = spans.iter().zip(&parents).map(|(span, parent)| made.piece(span, *parent, caller(*parent)));
+        let pieces: Vec<Piece> = pieces.collect();
         let top = spans.iter().position(|span| std::ptr::eq(*span, root)).unwrap_or(pieces.len());
-        Self { root, tree: Tree::new(&pieces, top), spans }
+        Self { root, tree: Tree::new(&pieces, top), spans, parents }
     }
 
     /// The spans that the request waited for, and its own.
@@ -92,7 +115,7 @@ pub fn waited_ns<'a>(request: Option<&'a Span>, waits: &[(&'a Span, Vec<&'a Span
     let mut made = Pieces { clocks: HashMap::new() };
     let end = |span: &Span| span.started_at + span.duration_ns.max(0);
     let mut pieces = vec![match request {
-        Some(request) => made.piece(request, None),
+        Some(request) => made.piece(request, None, None),
         None => Piece {
             from: waits.iter().map(|(wait, _)| wait.started_at).min().unwrap_or(0),
             to: waits.iter().map(|(wait, _)| end(wait)).max().unwrap_or(0),
@@ -109,7 +132,7 @@ pub fn waited_ns<'a>(request: Option<&'a Span>, waits: &[(&'a Span, Vec<&'a Span
         let mut parent = 0;
         for span in above[..inside.unwrap_or(above.len())].iter().rev().chain([wait]) {
             parent = *places.entry(std::ptr::from_ref(*span)).or_insert_with(|| {
-                pieces.push(made.piece(span, Some(parent)));
+                pieces.push(made.piece(span, Some(parent), None));
                 pieces.len() - 1
             });
         }

@@ -160,6 +160,11 @@ impl Tree {
         &self.order[node.children.0..node.children.1]
     }
 
+    /// Where each of its pieces begins on the root's clock, nanoseconds.
+    pub fn places(&self) -> impl Iterator<Item = (usize, i64)> + '_ {
+        self.nodes.iter().map(|node| (node.piece, node.from))
+    }
+
     /// How long it took, nanoseconds.
     pub fn duration_ns(&self) -> i64 {
         self.nodes.first().map_or(0, |root| root.to - root.from)

@@ -17,7 +17,11 @@ pub const NO_RESPONSE_TIMES: &str = "no source measured response times; watch th
 
 /// Judges the objectives of `manifest`, which has no load, by what `client` saw.
 pub fn judge(manifest: &Manifest, client: &ClientView, origin: Origin) -> Vec<Objective> {
-    let seconds = if matches!(origin, Origin::AppMetrics | Origin::AccessLog) { &client.seconds[..] } else { &[] };
+    let seconds = if matches!(origin, Origin::AppMetrics | Origin::AccessLog | Origin::Traces) {
+        &client.seconds[..]
+    } else {
+        &[]
+    };
     let judged = manifest.thresholds.iter().map(|threshold| {
         let judgement = one(threshold, seconds, load_start(manifest));
         let missed = (judgement.state == State::Missed).then(|| how_missed(manifest, threshold, &judgement));

@@ -152,7 +152,7 @@ fn record(account: &Account, names: &[String], dir: &Path) -> Result<(), Failure
     let Some((from, to)) = account.timeline.span() else {
         return Err(Failure::Unusable("the log holds no requests".to_owned()));
     };
-    let mut writer = Writer::new(&names.join(", "), dir, "samples");
+    let mut writer = Writer::new(&names.join(", "), dir);
     let (mut written, mut rows) = (Ok(()), Vec::new());
     let mut put = |rows: &mut Vec<Sample>| {
         if written.is_ok() {

@@ -70,6 +70,7 @@ pub(super) fn with_folders(paths: &[PathBuf]) -> Result<Vec<FoundFile>, Failure>
         walk.folder(path, "", 0)?;
         let mut files = walk.files;
         keep_parts_of_sos(&mut files);
+        keep_diagnostics_of_mongod(&mut files);
         if files.len() > FILES_MAX {
             let why = format!("{} files; at most {FILES_MAX} are read", files.len());
             return Err(Failure::Unusable(format!("{}: {why}; name those that matter", path.display())));
@@ -132,14 +133,55 @@ fn keep_parts_of_sos(files: &mut Vec<(PathBuf, String)>) {
     });
 }
 
+/// The folder in which a mongod keeps its figures, below that of its data.
+const DIAGNOSTICS: &str = "diagnostic.data";
+
+/// A file that the data folder of every mongod has.
+const STORAGE: &str = "WiredTiger";
+
+/// Leaves of a mongod's data folder its figures and its logs: a file for each collection and index
+/// says nothing, and there are thousands.
+fn keep_diagnostics_of_mongod(files: &mut Vec<(PathBuf, String)>) {
+    let below = |name: &str| match name.rsplit_once('/') {
+        Some((folder, file)) => (folder.to_owned(), file.to_owned()),
+        None => (String::new(), name.to_owned()),
+    };
+    let data: Vec<String> = files
+        .iter()
+        .map(|(_, name)| below(name))
+        .filter(|(_, file)| file == STORAGE)
+        .map(|(folder, _)| folder)
+        .collect();
+    files.retain(|(_, name)| {
+        let is_inside = data.iter().any(|folder| folder.is_empty() || name.starts_with(&format!("{folder}/")));
+        !is_inside || name.split('/').any(|part| part == DIAGNOSTICS) || name.ends_with(".log")
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn kept(names: &[&str]) -> Vec<String> {
+    fn kept_by(keep: fn(&mut Vec<(PathBuf, String)>), names: &[&str]) -> Vec<String> {
         let mut files: Vec<(PathBuf, String)> = names.iter().map(|name| (PathBuf::new(), (*name).to_owned())).collect();
-        keep_parts_of_sos(&mut files);
+        keep(&mut files);
         files.into_iter().map(|(_, name)| name).collect()
+    }
+
+    #[test]
+    fn a_mongod_s_data_folder_gives_its_diagnostics() {
+        let names =
+            ["WiredTiger", "collection-0--17.wt", "diagnostic.data/metrics.interim", "mongod.lock", "mongod.log"];
+        let kept = kept_by(keep_diagnostics_of_mongod, &names);
+        assert_eq!(kept, ["diagnostic.data/metrics.interim", "mongod.log"]);
+        let nested: Vec<String> = names.iter().map(|name| format!("var/db/{name}")).collect();
+        let nested: Vec<&str> = nested.iter().map(String::as_str).chain(["uptime"]).collect();
+        let kept = kept_by(keep_diagnostics_of_mongod, &nested);
+        assert_eq!(kept, ["var/db/diagnostic.data/metrics.interim", "var/db/mongod.log", "uptime"]);
+    }
+
+    fn kept(names: &[&str]) -> Vec<String> {
+        kept_by(keep_parts_of_sos, names)
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) fn is_named(name: &str) -> bool {
 /// Reads the files of one server into a recording, and reports what they contain.
 pub(super) fn import(files: Vec<InputFile>, dir: &Path) -> Result<Report, Failure> {
     let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
-    let mut writer = Writer::new("diagnostic.data", dir, "samples").reported();
+    let mut writer = Writer::new("diagnostic.data", dir).reported();
     let mut ftdc = Ftdc::default();
     let mut written = Ok(());
     for file in files {

@@ -82,7 +82,7 @@ fn read(file: InputFile) -> Result<Document, Failure> {
 
 fn record(batch: Batch, title: &str, summary: &ClusterSummary, dir: &Path) -> Result<(), Failure> {
     let (from, to) = summary.span;
-    let mut writer = Writer::new(title, dir, "events");
+    let mut writer = Writer::new(title, dir);
     writer.put(from, batch)?;
     let coverage = summary.sources.iter().map(|(source, rows)| coverage(source, &[], *rows, 0));
     writer.finish((from, Some(to)), coverage.collect())

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use holdup_import::clocks::{Segment, Segments};
-use holdup_protocol::packets::file::{Reader, is_capture};
+use holdup_protocol::packets::file::Reader;
 use holdup_protocol::packets::packet::{Packet, numbered};
 use holdup_protocol::packets::{Capture, Options, Protocol};
 use holdup_recording::metrics::Metric;
@@ -28,14 +28,6 @@ const SAMPLE_NS: i64 = 1_000_000_000;
 /// Reads a capture file into a recording, and reports what it contains.
 pub(super) fn import(file: InputFile, dir: &Path, ports: &[(u16, Protocol)]) -> Result<Report, Failure> {
     let InputFile { name, shown, head, rest: file, .. } = file;
-    if !is_capture(&head) {
-        let why =
-            Reader::new().feed(&head, &mut |_| ()).err().map_or_else(|| "too short".to_owned(), |e| e.to_string());
-        return Err(Failure::Unusable(format!(
-            "{shown}: {why}; nor does it hold output of a known tool with its header (top, iostat -x, SHOW PROCESSLIST, …) \
-             or lines of an access log (with a format of its own: --log-format); for a JMeter plan, HAR or OpenAPI file: holdup import scenario {shown}"
-        )));
-    }
     let mut work = CaptureImport::new(&name, ports, dir);
     let trouble = match guard::reading(&shown, || work.read(&shown, &head, file)) {
         Ok(trouble) => trouble,
@@ -88,7 +80,7 @@ impl<'d> CaptureImport<'d> {
             sampled_at: i64::MIN,
             first_at: None,
             segments: Segments::default(),
-            writer: Writer::new(name, dir, "exchanges"),
+            writer: Writer::new(name, dir),
         }
     }
 

@@ -17,9 +17,10 @@ pub(super) enum FileKind {
     Kubernetes,
     Cloud,
     Text,
-    /// Of an unknown kind: read with the text of a folder, or refused by name.
-    Unknown,
 }
+
+/// Bytes in which a JSON document names what it is: descriptions of instances are long.
+const JSON_BYTES: usize = 1 << 20;
 
 /// What the user said about the files.
 #[derive(Clone, Copy)]
@@ -29,38 +30,47 @@ pub(super) struct Hints<'a> {
 }
 
 impl FileKind {
-    fn of(file: &mut InputFile, hints: Hints<'_>) -> Result<Self, Failure> {
+    /// Whether such files time requests, so that no user's word is needed.
+    pub(super) fn times_requests(self) -> bool {
+        matches!(self, Self::Capture | Self::Traces | Self::AccessLog)
+    }
+
+    /// The kind of a file; none if no reader knows it.
+    fn of(file: &mut InputFile, hints: Hints<'_>) -> Result<Option<Self>, Failure> {
         if is_capture(&file.head) {
-            return Ok(Self::Capture);
+            return Ok(Some(Self::Capture));
         }
         if ftdc::is_one(&file.head) {
-            return Ok(Self::Ftdc);
+            return Ok(Some(Self::Ftdc));
         }
         if hints.log_format.is_none() && statement_log::is_one(&file.head) {
-            return Ok(Self::StatementLog);
+            return Ok(Some(Self::StatementLog));
         }
         // In a folder, a file may be anything; what standard tools print is the likeliest.
         if file.is_listed && text::is_one(file)? {
-            return Ok(Self::Text);
+            return Ok(Some(Self::Text));
         }
         let (columns, log_format) = match file.is_listed {
             true => (None, None),
             false => (hints.columns, hints.log_format),
         };
         Ok(match () {
-            () if traces::kind(&file.head, columns).is_some() => Self::Traces,
-            () if log_format.is_some() || access::is_one(&file.head) => Self::AccessLog,
-            () if !file.is_listed && text::is_one(file)? => Self::Text,
+            () if traces::kind(&file.head, columns).is_some() => Some(Self::Traces),
+            () if log_format.is_some() || access::is_one(&file.head) => Some(Self::AccessLog),
+            () if !file.is_listed && text::is_one(file)? => Some(Self::Text),
             () if kubernetes::is_one(file.start()) && (!file.is_listed || kubernetes::has_rows(&file.head)) => {
-                Self::Kubernetes
+                Some(Self::Kubernetes)
             }
-            () if aws::is_json(&file.head) => Self::Cloud,
-            () => Self::Unknown,
+            () if aws::is_json(&file.head) => {
+                file.read_to(JSON_BYTES)?;
+                aws::is_known(&file.head).then_some(Self::Cloud)
+            }
+            () => None,
         })
     }
 }
 
-/// The files by kind. Unknown ones join the text if there is any, or if a folder holds them.
+/// The files by kind. Those of no known kind join the text, whose reader says what they look like.
 pub(super) fn by_kind(files: Vec<InputFile>, hints: Hints<'_>) -> Result<Vec<(FileKind, Vec<InputFile>)>, Failure> {
     let mut groups: Vec<(FileKind, Vec<InputFile>)> = Vec::new();
     let mut put = |kind: FileKind, file: InputFile| match groups.iter_mut().find(|(known, _)| *known == kind) {
@@ -68,26 +78,19 @@ pub(super) fn by_kind(files: Vec<InputFile>, hints: Hints<'_>) -> Result<Vec<(Fi
         Some((_, group)) if kind != FileKind::Capture => group.push(file),
         _ => groups.push((kind, vec![file])),
     };
-    let mut unknown = Vec::new();
-    let (mut has_text, mut has_ftdc) = (false, false);
+    let (mut unknown, mut has_ftdc) = (Vec::new(), false);
     for mut file in files {
-        let kind = FileKind::of(&mut file, hints)?;
-        has_text |= kind == FileKind::Text;
-        has_ftdc |= kind == FileKind::Ftdc;
-        match kind {
-            FileKind::Unknown => unknown.push(file),
-            // JSON of anything else in a folder is left out by name.
-            FileKind::Cloud if file.is_listed && !aws::is_known(&file.head) => unknown.push(file),
-            kind => put(kind, file),
+        match FileKind::of(&mut file, hints)? {
+            Some(kind) => {
+                has_ftdc |= kind == FileKind::Ftdc;
+                put(kind, file);
+            }
+            None => unknown.push(file),
         }
     }
     for file in unknown {
-        let kind = match file.is_listed {
-            true if has_ftdc && ftdc::is_named(&file.name) => FileKind::Ftdc,
-            true => FileKind::Text,
-            false if has_text => FileKind::Text,
-            false => FileKind::Unknown,
-        };
+        // `metrics.interim` is empty at times, and the beginning of a file may be damaged.
+        let kind = if has_ftdc && ftdc::is_named(&file.name) { FileKind::Ftdc } else { FileKind::Text };
         put(kind, file);
     }
     groups.sort_by_key(|(kind, _)| *kind);

@@ -88,7 +88,7 @@ pub(super) fn import(files: Vec<InputFile>, dir: &Path) -> Result<Report, Failur
     let Some(span) = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))) else {
         return Err(Failure::Unusable(format!("{}: the log has no statement with its time", names.join(", "))));
     };
-    let mut writer = Writer::new(&names.join(", "), dir, "statements").reported();
+    let mut writer = Writer::new(&names.join(", "), dir).reported();
     let mut all = Vec::new();
     for server in &mut servers {
         let mut written = Ok(());

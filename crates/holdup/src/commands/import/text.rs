@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+use holdup_import::nearest;
 use holdup_import::text::{Pasted, Understood, recognises};
-use holdup_recording::manifest::{Host, Manifest, RunState};
+use holdup_recording::manifest::{CoverageState, Host, Manifest, PASTED, RunState};
 use holdup_recording::writer::Recorder;
 use holdup_recording::{Coverage, clock};
 
@@ -41,50 +42,76 @@ pub(super) fn import(
     let mut pasted = Pasted::new(cpus);
     let (mut names, mut left_out, mut broken) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
-        let name = file.name.clone();
+        let (name, unreadable) = (file.name.clone(), unreadable(&file));
         match guard::caught(&file.shown.clone(), || read(file, &mut pasted, at)) {
-            Ok(is_read) => (if is_read? { &mut names } else { &mut left_out }).push(name),
-            Err(failure) => broken.push((name, failure)),
+            Ok(Ok(0)) => left_out.push(unreadable),
+            Ok(Ok(_)) => names.push(name),
+            Ok(Err(failure)) | Err(failure) => broken.push((name, failure)),
         }
     }
     let found = pasted.finish();
     let Some(span) = found.span else {
-        let nothing = || Failure::Unusable(nothing(&names, &left_out, &found));
-        return Err(broken.pop().map_or_else(nothing, |(_, failure)| failure));
+        let nothing = nothing(&names, &left_out, &found);
+        let left_out = kinds(&found).into_iter().chain(folded(left_out)).collect();
+        return match broken.pop() {
+            Some((_, failure)) => Err(failure),
+            None => Ok(Report { nothing: Some(nothing), left_out, ..Report::default() }),
+        };
     };
     let name = names
         .first()
         .map_or("paste", |name| name.rsplit('/').next().and_then(|name| name.split('.').next()).unwrap_or(name));
     let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
     let (text, answer) = (summary(&found, &left_out, &dir), answer(&found, &left_out, &dir));
-    let failed = broken.iter().map(|(name, failure)| guard::failed(name, failure, 0)).collect();
-    record(found, span, failed, &names.join(", "), &dir)?;
+    let failed: Vec<Coverage> = broken.iter().map(|(name, failure)| guard::failed(name, failure, 0)).collect();
+    let state = if failed.is_empty() { RunState::Complete } else { RunState::Interrupted };
+    let coverage = failed.into_iter().chain(folded(left_out)).collect();
+    record(found, span, state, coverage, &names.join(", "), &dir)?;
     let all: Vec<String> = broken.into_iter().map(|(_, failure)| failure.to_string()).collect();
     let failed =
         (!all.is_empty()).then(|| format!("{}; the other files are kept in {}", all.join("; "), dir.display()));
     let next = vec![format!("next: holdup diagnose {}", dir.display())];
-    Ok(Report { text, json: answer, next, failed, segments: None })
+    Ok(Report { text, json: answer, next, failed, ..Report::default() })
 }
 
-/// Reads a file; returns whether it holds an output that is known.
-fn read(mut file: InputFile, pasted: &mut Pasted, at: Option<i64>) -> Result<bool, Failure> {
-    if file.is_listed && !is_one(&mut file)? {
-        return Ok(false);
+/// Reads a file; returns how many known outputs it holds.
+fn read(mut file: InputFile, pasted: &mut Pasted, at: Option<i64>) -> Result<usize, Failure> {
+    if !is_one(&mut file)? && (file.is_listed || file.head.contains(&0)) {
+        return Ok(0);
     }
     let (name, modified_at, is_listed) = (file.name.clone(), file.modified_at, file.is_listed);
     let bytes = file.whole("cut it to the minutes that matter")?;
     let at = at.or_else(|| named_at(&name)).or(modified_at).unwrap_or_else(clock::now_ns);
-    match is_listed {
+    Ok(match is_listed {
         true => pasted.read_output(&name, &bytes, at),
         false => pasted.read(&name, &bytes, at),
-    }
-    Ok(true)
+    })
 }
 
-fn nothing(names: &[String], left_out: &[String], found: &Understood) -> String {
-    let all = if names.is_empty() { left_out } else { names };
-    let shown = all.iter().take(LEFT_OUT_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+/// The coverage of a file that no reader knows: what it looks like, and what would make it readable.
+pub(super) fn unreadable(file: &InputFile) -> Coverage {
+    let nearest = nearest(&file.head);
+    let why =
+        nearest.map_or("no output of a known tool in it".to_owned(), |found| format!("it looks like {}", found.kind));
+    let remedy = nearest.map_or("paste each output with its header, e.g. from top -b -n 1", |found| found.remedy);
+    let enable = Some(remedy.replace("FILE", &file.shown));
+    Coverage { enable, ..Coverage::new(file.name.as_str(), CoverageState::Absent, Some(why)) }
+}
+
+/// A line for each file that was left out, as far as they are shown, and one for the others.
+fn folded(mut left_out: Vec<Coverage>) -> Vec<Coverage> {
+    let more = left_out.len().saturating_sub(LEFT_OUT_SHOWN);
+    left_out.truncate(LEFT_OUT_SHOWN);
+    if more > 0 {
+        let why = Some("no output of a known tool in them".to_owned());
+        left_out.push(Coverage::new(format!("{more} more files"), CoverageState::Absent, why));
+    }
+    left_out
+}
+
+fn nothing(names: &[String], left_out: &[Coverage], found: &Understood) -> String {
     if !found.parts.is_empty() {
+        let shown = names.iter().take(LEFT_OUT_SHOWN).cloned().collect::<Vec<_>>().join(", ");
         let mut kinds: Vec<&str> = found.parts.iter().map(|part| part.kind).collect();
         kinds.dedup();
         kinds.truncate(LEFT_OUT_SHOWN);
@@ -93,12 +120,16 @@ fn nothing(names: &[String], left_out: &[String], found: &Understood) -> String 
             kinds.join(", ")
         );
     }
-    let first =
-        found.unread.first().map_or_else(String::new, |line| format!(", e.g. line {}: {}", line.line, line.text));
-    format!(
-        "{shown}: no output of a known tool in it{first}; paste it with its header, e.g. from top -b -n 1, iostat -x 5 2, \
-         SHOW FULL PROCESSLIST"
-    )
+    let first = found.unread.first().map_or_else(String::new, |line| format!(" (line {}: {})", line.line, line.text));
+    let said = left_out.iter().take(LEFT_OUT_SHOWN).map(left_out_words).collect::<Vec<_>>().join("; ");
+    format!("{said}{first}")
+}
+
+/// Why a file was left out, and what would make it readable.
+pub(super) fn left_out_words(file: &Coverage) -> String {
+    let why = file.why.as_deref().unwrap_or_default();
+    let remedy = file.enable.as_deref().map_or_else(String::new, |remedy| format!("; {remedy}"));
+    format!("{}: {why}{remedy}", file.source)
 }
 
 /// The time in a name such as `2026_11_26_10_11_12-vmstat`, as pt-stalk makes it, read as UTC.
@@ -115,9 +146,15 @@ pub(super) fn modified_at(path: &Path) -> Option<i64> {
     i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
-/// Writes what was found; `failed` is the coverage of files that were not read to their end.
-fn record(found: Understood, span: (i64, i64), failed: Vec<Coverage>, title: &str, dir: &Path) -> Result<(), Failure> {
-    let state = if failed.is_empty() { RunState::Complete } else { RunState::Interrupted };
+/// Writes what was found; `others` is the coverage of files that were not read, or not to their end.
+fn record(
+    found: Understood,
+    span: (i64, i64),
+    state: RunState,
+    others: Vec<Coverage>,
+    title: &str,
+    dir: &Path,
+) -> Result<(), Failure> {
     let mut rows: BTreeMap<String, u64> = BTreeMap::new();
     let batch = &found.batch;
     let sources = batch.samples.iter().map(|row| row.source.as_str());
@@ -129,14 +166,30 @@ fn record(found: Understood, span: (i64, i64), failed: Vec<Coverage>, title: &st
     let mut manifest = Manifest::starting(title, span.0, Host::default());
     let why = ["only what was pasted".to_owned()];
     let all = rows.into_iter().map(|(source, rows)| coverage(&source, &why, rows, 0));
-    manifest.coverage = all.chain(failed).collect();
+    manifest.coverage = all.chain(kinds(&found)).chain(others).collect();
     let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
     recorder.sink().push(found.batch);
     // The recording ends just after its last row.
     end_at(recorder, manifest, state, Some(span.1.saturating_add(1)), dir)
 }
 
-fn summary(found: &Understood, left_out: &[String], dir: &Path) -> String {
+/// The coverage of each kind of output that was pasted, by the name of its tool.
+fn kinds(found: &Understood) -> Vec<Coverage> {
+    let mut kinds: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
+    for part in &found.parts {
+        let (outputs, rows) = kinds.entry(part.kind).or_default();
+        *outputs += 1;
+        *rows += part.rows;
+    }
+    let none = ["nothing in it is a figure, a setting or a known event".to_owned()];
+    let coverage = |(kind, (outputs, rows))| {
+        let lacks: &[String] = if rows == 0 { &none } else { &[] };
+        coverage(&format!("{PASTED}{kind}"), lacks, outputs, 0)
+    };
+    kinds.into_iter().map(coverage).collect()
+}
+
+fn summary(found: &Understood, left_out: &[Coverage], dir: &Path) -> String {
     let (from, to) = found.span.unwrap_or_default();
     let mut text = format!(
         "{} outputs, {} rows from {} to {} -> {}\n",
@@ -159,10 +212,10 @@ fn summary(found: &Understood, left_out: &[String], dir: &Path) -> String {
         text += &format!("note: {note}\n");
     }
     if !left_out.is_empty() {
-        let shown = left_out.iter().take(LEFT_OUT_SHOWN).cloned().collect::<Vec<_>>().join(", ");
-        let more = left_out.len().saturating_sub(LEFT_OUT_SHOWN);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        text += &format!("left out: {} files without a known output: {shown}{more}\n", left_out.len());
+        text += &format!("left out: {} files without a known output\n", left_out.len());
+        for file in folded(left_out.to_vec()) {
+            text += &format!("  {}\n", left_out_words(&file));
+        }
     }
     if found.unread_total > 0 {
         text += &format!("not understood: {} lines\n", found.unread_total);
@@ -176,7 +229,7 @@ fn summary(found: &Understood, left_out: &[String], dir: &Path) -> String {
     text
 }
 
-fn answer(found: &Understood, left_out: &[String], dir: &Path) -> serde_json::Value {
+fn answer(found: &Understood, left_out: &[Coverage], dir: &Path) -> serde_json::Value {
     let parts = found.parts.iter().map(|part| {
         serde_json::json!({
             "file": part.file, "kind": part.kind, "first_line": part.first_line, "last_line": part.last_line,
@@ -194,7 +247,8 @@ fn answer(found: &Understood, left_out: &[String], dir: &Path) -> serde_json::Va
         "to": found.span.map(|(_, to)| clock::rfc3339(to)),
         "understood": parts.collect::<Vec<_>>(),
         "notes": found.notes,
-        "left_out_files": left_out,
+        "left_out_files": left_out.iter().map(|file| file.source.as_str()).collect::<Vec<_>>(),
+        "left_out": left_out.iter().map(left_out_words).collect::<Vec<_>>(),
         "not_understood_lines": found.unread_total,
         "not_understood": unread.collect::<Vec<_>>(),
     })

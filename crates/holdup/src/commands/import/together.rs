@@ -14,7 +14,7 @@ use holdup_recording::writer::{RecordError, Recorder};
 use holdup_recording::{Batch, Coverage, Labels, Recording, files};
 
 use super::sorted::{FileKind, is_recording};
-use super::{InputFile, Report, guard};
+use super::{InputFile, Report, guard, text};
 use crate::failure::Failure;
 use crate::recorded::end_at;
 
@@ -93,17 +93,17 @@ pub(super) fn import(request: Request<'_>) -> Result<Report, Failure> {
     }
     let scratch = Scratch::beside(&dir)?;
     let (mut reports, mut failed, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut nothing, mut left_out) = (Vec::new(), Vec::new());
     for (number, (kind, group)) in groups.into_iter().enumerate() {
         let names: Vec<String> = group.iter().map(|file| file.name.clone()).collect();
         let (name, place) = (names.join(", "), scratch.0.join(number.to_string()));
-        // One file of a folder that cannot be read does not lose the others.
-        let is_found = group.iter().all(|file| file.is_listed);
-        let report = match guard::caught(&name, || read(kind, group, &place)) {
-            Ok(Err(failure)) if !is_found && !is_recording(&place) => return Err(failure),
-            Ok(report) => report,
-            Err(panicked) => Err(panicked),
-        };
-        match report {
+        // One file that cannot be read does not lose the others.
+        match guard::caught(&name, || read(kind, group, &place)).unwrap_or_else(Err) {
+            Ok(report) if report.nothing.is_some() => {
+                failed.extend(report.failed);
+                nothing.extend(report.nothing);
+                left_out.extend(report.left_out);
+            }
             Ok(mut report) => {
                 failed.extend(report.failed.clone());
                 let segments = report.segments.take();
@@ -122,20 +122,24 @@ pub(super) fn import(request: Request<'_>) -> Result<Report, Failure> {
         }
     }
     let mut parts = parts.into_iter();
-    let Some(mut whole) = parts.next() else { return Err(Failure::Unusable(failed.join("; "))) };
+    let Some(mut whole) = parts.next() else {
+        let why: Vec<String> = nothing.into_iter().chain(failed).collect();
+        return Err(Failure::Unusable(why.join("; ")));
+    };
     let clocks: Vec<Clock> = parts.map(|part| whole.join(part)).collect();
-    whole.manifest.coverage.extend(broken);
+    let notes: String = left_out.iter().map(|file| format!("left out: {}\n", text::left_out_words(file))).collect();
+    whole.manifest.coverage.extend(broken.into_iter().chain(left_out));
     if !failed.is_empty() {
         whole.manifest.state = RunState::Interrupted;
     }
     write(whole, &target)?;
     let failed = (!failed.is_empty()).then(|| format!("{}; the rest is kept in {}", failed.join("; "), dir.display()));
     Ok(Report {
-        text: text(&reports, &clocks, &scratch, &dir),
+        text: notes + &summary(&reports, &clocks, &scratch, &dir),
         json: json(reports, &clocks, &dir),
         next: vec![format!("next: holdup diagnose {}", dir.display())],
         failed,
-        segments: None,
+        ..Report::default()
     })
 }
 
@@ -321,7 +325,7 @@ fn copy_other_files(from: &Path, to: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn text(reports: &[Report], clocks: &[Clock], scratch: &Scratch, dir: &Path) -> String {
+fn summary(reports: &[Report], clocks: &[Clock], scratch: &Scratch, dir: &Path) -> String {
     let mut text = String::new();
     // The parts were somewhere else for a moment; what they became is here.
     let place = scratch.0.display().to_string();

@@ -6,9 +6,9 @@ use std::io::Read;
 use std::path::Path;
 
 use holdup_access::{Family, Pairs, Timeline, pattern};
-use holdup_import::traces::{Columns, TraceKind, read};
+use holdup_import::traces::{Columns, TraceKind, read, series};
 use holdup_otlp::{Bounds, Encoding, Intake, Signal};
-use holdup_recording::rows::Span;
+use holdup_recording::rows::{Sample, Span};
 use holdup_recording::words::ms;
 use holdup_recording::{Batch, clock};
 
@@ -19,6 +19,8 @@ use crate::recorded::coverage;
 
 /// Services whose response times are kept until it is known which one is at the roots.
 const SERVICES_MAX: usize = 20;
+/// Samples that are passed on together.
+const SAMPLES: usize = 10_000;
 /// Largest body: a line of a collector's file.
 const BODY_BYTES_MAX: usize = 256 << 20;
 
@@ -53,7 +55,11 @@ struct TraceImport<'a> {
     spans: u64,
     rejected: u64,
     why: &'static str,
+    /// What the files lack, in words.
+    lacks: Vec<String>,
     from: i64,
+    /// The last moment of a series.
+    to: i64,
 }
 
 /// The counters of one service.
@@ -74,29 +80,59 @@ impl<'a> TraceImport<'a> {
             title: names.join(", "),
             dir,
             kinds: Vec::new(),
-            writer: Writer::new(&names.join(", "), dir, "spans"),
+            writer: Writer::new(&names.join(", "), dir),
             by_service: HashMap::new(),
             spans: 0,
             rejected: 0,
             why: "",
+            lacks: Vec::new(),
             from: i64::MAX,
+            to: i64::MIN,
         }
     }
 
     fn read(&mut self, file: InputFile, columns: Option<&Columns>) -> Result<(), Failure> {
-        let InputFile { shown, head, rest, .. } = file;
+        let InputFile { name, shown, head, rest, .. } = file;
         let kind = kind(&head, columns).ok_or_else(|| {
             Failure::Unusable(format!("{shown}: no traces as in the other files; import it separately"))
         })?;
         self.kinds.push(kind.words());
+        if kind == TraceKind::Series {
+            return self.read_series(&name, &shown, head.chain(rest));
+        }
         let mut taken = Ok(());
-        read(kind, head.chain(rest), &shown, columns, &mut |body| {
+        let lacking = read(kind, head.chain(rest), &shown, columns, &mut |body| {
             if taken.is_ok() {
                 taken = self.take(&shown, body);
             }
-        })
-        .map_err(Failure::unusable)?;
+        });
+        for lack in lacking.map_err(Failure::unusable)? {
+            let lack = format!("no column for {lack}; name one with --columns");
+            if !self.lacks.contains(&lack) {
+                self.lacks.push(lack);
+            }
+        }
         taken
+    }
+
+    /// Reads series that lie beside the traces.
+    fn read_series(&mut self, name: &str, shown: &str, input: impl Read) -> Result<(), Failure> {
+        let (mut put, mut samples) = (Ok(()), Vec::new());
+        let source = format!("import:{name}");
+        let gaps = series::read(input, shown, &source, &mut |sample| {
+            self.from = self.from.min(sample.observed_at);
+            self.to = self.to.max(sample.observed_at);
+            samples.push(sample);
+            if samples.len() >= SAMPLES && put.is_ok() {
+                put = self.writer.put(self.from, Batch { samples: std::mem::take(&mut samples), ..Batch::default() });
+            }
+        });
+        let gaps = gaps.map_err(Failure::unusable)?;
+        if gaps > 0 {
+            self.lacks.push(format!("{shown}: {gaps} rows without a number or a time"));
+        }
+        put?;
+        self.writer.put(self.from, Batch { samples, ..Batch::default() })
     }
 
     fn take(&mut self, shown: &str, body: &[u8]) -> Result<(), Failure> {
@@ -150,14 +186,24 @@ impl<'a> TraceImport<'a> {
         let best = self.by_service.iter().max_by_key(|(name, service)| (service.roots, std::cmp::Reverse(*name)));
         let (name, timeline) = best.map(|(name, service)| (name.as_str(), &service.timeline)).unzip();
         if let Some(timeline) = timeline {
+            let sink = self.writer.begin(self.from)?.sink();
+            let put = |samples: &mut Vec<Sample>| {
+                sink.push(Batch { samples: std::mem::take(samples), ..Batch::default() });
+            };
             let mut samples = Vec::new();
-            timeline.samples(&self.source, &mut |sample| samples.push(sample));
-            self.writer.put(self.from, Batch { samples, ..Batch::default() })?;
+            timeline.samples(&self.source, &mut |sample| {
+                samples.push(sample);
+                if samples.len() >= SAMPLES {
+                    put(&mut samples);
+                }
+            });
+            put(&mut samples);
         }
         let ends = self.by_service.values().filter_map(|service| service.timeline.span());
-        let to = ends.map(|(_, to)| to).max();
+        let of_series = Some(self.to.saturating_add(1)).filter(|_| self.to > i64::MIN);
+        let to = ends.map(|(_, to)| to).chain(of_series).max();
         let lacks = (self.rejected > 0).then(|| format!("{} spans left out: {}", self.rejected, self.why));
-        let lacks: Vec<String> = lacks.into_iter().collect();
+        let lacks: Vec<String> = lacks.into_iter().chain(std::mem::take(&mut self.lacks)).collect();
         let coverage = coverage(&self.source, &lacks, self.spans + self.rejected, self.rejected);
         self.writer.finish((self.from, to), vec![coverage])?;
         let response = timeline.and_then(|timeline| timeline.mean_ms(Family::Server));
@@ -167,6 +213,7 @@ impl<'a> TraceImport<'a> {
             "spans": self.spans,
             "rejected": self.rejected,
             "rejected_because": self.why,
+            "lacks": lacks,
             "from": clock::rfc3339(self.from),
             "to": to.map(clock::rfc3339),
             "service": name,
@@ -189,6 +236,9 @@ fn text(summary: &serde_json::Value) -> String {
     if summary["rejected"].as_u64() > Some(0) {
         text +=
             &format!("note: {} spans left out, the last because {}\n", summary["rejected"], word("rejected_because"));
+    }
+    for lack in summary["lacks"].as_array().into_iter().flatten().filter_map(|lack| lack.as_str()) {
+        text += &format!("note: {lack}\n");
     }
     text
 }

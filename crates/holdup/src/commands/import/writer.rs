@@ -1,9 +1,7 @@
 //! Writes the rows of a file into a recording while the file is read. The recording begins with the first rows and
-//! ends with the file, not now. The reader does not run ahead of the recorder, which accepts rows faster than it
-//! writes them and would keep all of them in memory.
+//! ends with the file, not now.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use holdup_recording::manifest::{Host, Manifest, Reported, RunState};
 use holdup_recording::writer::Recorder;
@@ -13,38 +11,19 @@ use super::guard;
 use crate::failure::Failure;
 use crate::recorded;
 
-/// Rows that may wait to be written, some 700 bytes each: above this, reading waits for writing.
-const ROWS_WAITING: usize = 200_000;
-
-/// Longest wait for the writer, which reports its own errors elsewhere.
-const LONGEST: Duration = Duration::from_secs(60);
-
 /// See the module.
 pub(super) struct Writer<'d> {
     title: String,
     dir: &'d Path,
-    /// The table with the most rows: its segments show how far the recorder is.
-    table: &'static str,
     recorder: Option<Recorder>,
     from: i64,
-    waiting: usize,
-    written: Option<String>,
     is_reported: bool,
 }
 
 impl<'d> Writer<'d> {
     /// For a recording of this title in `dir`, which is not made yet.
-    pub fn new(title: &str, dir: &'d Path, table: &'static str) -> Self {
-        Self {
-            title: title.to_owned(),
-            dir,
-            table,
-            recorder: None,
-            from: 0,
-            waiting: 0,
-            written: None,
-            is_reported: false,
-        }
+    pub fn new(title: &str, dir: &'d Path) -> Self {
+        Self { title: title.to_owned(), dir, recorder: None, from: 0, is_reported: false }
     }
 
     /// The same, of what a server measured by itself.
@@ -78,27 +57,8 @@ impl<'d> Writer<'d> {
     /// # Errors
     /// Those of [`Self::begin`].
     pub fn put(&mut self, from: i64, batch: Batch) -> Result<(), Failure> {
-        self.waiting += batch.len();
         self.begin(from)?.sink().push(batch);
-        let deadline = Instant::now() + LONGEST;
-        while self.waiting >= ROWS_WAITING && Instant::now() < deadline {
-            let newest = self.newest();
-            if newest != self.written {
-                self.written = newest;
-                self.waiting = 0;
-            } else {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        }
         Ok(())
-    }
-
-    /// The name of the newest closed segment: names sort by their numbers.
-    fn newest(&self) -> Option<String> {
-        let entries = std::fs::read_dir(self.dir.join("segments")).ok()?;
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let is_of_table = |name: &String| name.strip_prefix(self.table).is_some_and(|rest| rest.starts_with('-'));
-        names.filter(|name| is_of_table(name) && name.ends_with(".parquet")).max()
     }
 
     /// Ends the recording, which runs from the first moment of `span` to the second.

@@ -35,7 +35,7 @@ pub(super) fn read(lines: &[Line], at: i64, context: &mut Context) {
         sessions.join(" and ")
     );
     let age_ns = at.saturating_sub(when);
-    if age_ns > RECENT_NS || age_ns < 0 {
+    if !(0..=RECENT_NS).contains(&age_ns) {
         let hours = age_ns as f64 / 3.6e12;
         context.out.note(format!("InnoDB: the latest deadlock was {hours:.1} h before the status; it was left out"));
         return;

@@ -51,12 +51,8 @@ pub(super) struct Course {
 impl Course {
     /// Of a log, whose messages lie in `heard`, nanoseconds since 1970.
     pub fn of(tally: &Tally, heard: Option<(i64, i64)>) -> Self {
-        let ended = |shape: &Shape| {
-            let last = shape.course.as_ref()?.by(0).into_keys().next_back()?;
-            let (first, began) = shape.seen_us?;
-            // The last stretch ends after the last execution, by less than its width.
-            Some((first, began.max(last.saturating_sub(shape.course.as_ref()?.width_us()))))
-        };
+        // From the first begin to the end of the last stretch, which is less than its width too late.
+        let ended = |shape: &Shape| Some((shape.seen_us?.0, *shape.course.as_ref()?.by(0).keys().next_back()?));
         let ns = |us: i64| us.saturating_mul(1_000);
         let spans = tally.shapes.iter().filter_map(ended).map(|(from, to)| (ns(from), ns(to)));
         let span = spans.chain(heard).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));

@@ -1,0 +1,42 @@
+//! Connections that a server refused, by its log or its counter, and connections at the limit: a
+//! server's own, or a managed database's.
+
+use holdup_recording::words::thousands;
+use holdup_recording::{events, metrics};
+
+use crate::instant::Signs;
+use crate::instant::facts::Facts;
+use crate::resources::connection_limits::ConnectionLimit;
+use crate::strength::{CERTAIN, FAIR};
+
+/// Fewer refused connections may be one client that retried.
+const SOME: f64 = 3.0;
+
+pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
+    for (strength, evidence) in facts.clouds.iter().filter_map(|database| database.at_connection_limit()) {
+        signs.add(strength, evidence);
+    }
+    if let Some(refused) = facts.happened.errors(events::TOO_MANY_CONNECTIONS) {
+        let strength = if refused.count as f64 >= SOME { CERTAIN } else { FAIR };
+        let text = format!("a server refused connections because its limit was reached, {}", refused.when());
+        signs.add(strength, refused.evidence(text));
+    }
+    let Ok(limits) = ConnectionLimit::all(&facts.view) else { return one_look(facts, signs) };
+    for limit in limits {
+        match limit.refused.filter(|(count, _)| *count > 0.0) {
+            Some((count, evidence)) => signs.add(if count >= SOME { CERTAIN } else { FAIR }, evidence),
+            None if !limit.reached.is_empty() => signs.add(FAIR, limit.connected),
+            None => {}
+        }
+    }
+}
+
+/// Of one look a level beside the limit: as many may be just those that are needed.
+fn one_look(facts: &Facts<'_>, signs: &mut Signs) {
+    let connected = facts.view.gauge(metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name, &[], "");
+    let (Ok(connected), Ok(most)) = (connected, facts.view.setting_number("max_connections")) else { return };
+    if most > 0.0 && connected.max >= most {
+        let text = format!("{} connections of {} allowed", thousands(connected.max), thousands(most));
+        signs.add(FAIR, connected.evidence(thousands(connected.max), format!("below {}", thousands(most)), text));
+    }
+}
