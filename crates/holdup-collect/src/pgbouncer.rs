@@ -188,6 +188,7 @@ fn settings_from(rows: &Rows) -> Vec<(String, String)> {
 mod tests {
     use super::*;
     use crate::table::Row;
+    use holdup_recording::metrics::Metric;
 
     fn rows(columns: &str, values: &[&str]) -> Rows {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
