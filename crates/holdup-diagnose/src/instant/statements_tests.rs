@@ -226,6 +226,7 @@ fn a_mongods_own_data_names_collection_scans_by_its_own_timing() {
     let found = signs(&mongod(0.4, 0.4, 2.2, 200_000.0, 4.0).recording(), Cause::MissingIndex).expect("signs");
     assert!(found.chance > 0.8 && found.share.is_some_and(|share| share.ratio > 0.8), "{:?}", found.evidence);
     assert!(found.evidence[0].text.contains("5,500 ms"), "{}", found.evidence[0].text);
+    assert!(found.evidence.iter().any(|of| of.text.contains("db.currentOp")), "{:?}", found.evidence);
     let accused = |made| chance(&made, Cause::MissingIndex);
     assert_eq!(accused(mongod(0.4, 400.0, 2.0, 200_000.0, 400.0)), 0.0, "a read takes 5 ms");
     assert_eq!(accused(mongod(0.4, 0.4, 2.2, 40.0, 4.0)), 0.0, "small collections");

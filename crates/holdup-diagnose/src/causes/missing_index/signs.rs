@@ -10,6 +10,9 @@ use crate::instant::statements::Heavy;
 use crate::instant::{MOST, SOME, Share, Signs, plans};
 use crate::strength::{CERTAIN, FAIR, NONE, STRONG, Strength, WEAK};
 
+/// Totals do not say which operation it is.
+const WHICH: &str = "next, which operation it is: db.currentOp({active: true}) with planSummary COLLSCAN, or mongod's log (holdup import mongod.log)";
+
 /// A read of this time by the server's own account is felt, seconds.
 const FELT_S: f64 = 0.1;
 
@@ -65,6 +68,7 @@ fn collections(facts: &Facts<'_>, signs: &mut Signs) {
     let share = Share { ratio, of: "of the time of all operations, by the server's own timing".to_owned() };
     signs.accounting(STRONG, scans.evidence.clone(), share);
     signs.add(FAIR, examined.clone());
+    signs.add(NONE, scans.evidence.clone().saying("", WHICH));
 }
 
 /// By the plan that the server logged with its slowest execution.
