@@ -153,8 +153,8 @@ impl<'a> Facts<'a> {
     /// The service that answered a call.
     fn answered_by(&self, i: usize) -> Option<&'a str> {
         let own = self.request.spans[i].service.as_str();
-        let services = self.below[i].iter().map(|child| self.request.spans[*child].service.as_str());
-        services.filter(|service| *service != own).next().filter(|_| !self.is_answer(i))
+        let mut services = self.below[i].iter().map(|child| self.request.spans[*child].service.as_str());
+        services.find(|service| *service != own).filter(|_| !self.is_answer(i))
     }
 
     /// The service to which a span's own time belongs.
