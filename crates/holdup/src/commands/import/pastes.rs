@@ -141,10 +141,15 @@ impl Outcome {
         }
     }
 
-    /// Whether it asks for an output that was pasted.
+    /// Whether it asks first for an output that was pasted: by the tool's words, in their order.
     fn asks_again(&self) -> bool {
-        let first = self.commands.first().map(|command| command.to_lowercase()).unwrap_or_default();
-        self.pasted.iter().any(|tool| first.contains(&tool.to_lowercase()))
+        let words = |text: &str| {
+            let lower = text.to_lowercase();
+            let words = lower.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+            format!(" {} ", words.collect::<Vec<_>>().join(" "))
+        };
+        let asked = self.commands.first().map(|command| words(command)).unwrap_or_default();
+        self.pasted.iter().any(|tool| asked.contains(&words(tool)))
     }
 
     fn line(&self, case: &Case, name: &str) -> String {
