@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use holdup_collect::watch::Options;
 use holdup_collect::watch::collector;
 use holdup_diagnose::{CHOICE, Case, Diagnosis, diagnose, diagnose_against};
-use holdup_recording::{Batch, Recording};
+use holdup_recording::{Batch, Manifest, Recording};
 use holdup_signals::Window;
 
 use super::store::fetched::Fetched;
 use super::thresholds::ThresholdArgs;
 use super::window::{WindowArgs, range};
-use super::{print_json, slips};
+use super::{print_json, reported, slips};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -32,6 +32,7 @@ Examples:
   holdup diagnose recordings/today --last 15m
   holdup diagnose recordings/today --against recordings/last-week
   holdup diagnose recordings/first --threshold 'p99 < 250ms'
+  holdup diagnose recordings/orders-db --slow 14:03-14:20
   holdup diagnose recordings/first --on instance:db.r5.2xlarge --on volume:gp3:500G
   holdup diagnose clickhouse://reader@db7/holdup/first --last 15m
   holdup diagnose recordings/generator recordings/app recordings/database
@@ -43,6 +44,10 @@ pub struct Args {
 
     #[command(flatten)]
     window: WindowArgs,
+
+    /// When users found it slow, e.g. 14:03-14:20 (UTC), or 14:03 if it lasts
+    #[arg(long, value_name = "TIME")]
+    slow: Option<String>,
 
     /// Compare with this healthy recording, a directory or an address, instead of the own baseline window
     #[arg(long, value_name = "RECORDING")]
@@ -97,9 +102,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     };
     let mut recording = recording.map_err(Failure::unusable)?;
     slips::say_if_running(&recording);
-    args.thresholds.add_to(&mut recording.manifest)?;
+    args.add_to(&mut recording.manifest)?;
     if let Some(course) = recording.course_mut() {
-        args.thresholds.add_to(&mut course.manifest)?;
+        args.add_to(&mut course.manifest)?;
     }
     add_hardware(&mut recording, &args.on)?;
     if let Some(trace_id) = &args.request {
@@ -127,6 +132,12 @@ fn opened(argument: &Path) -> Result<Recording, Failure> {
 }
 
 impl Args {
+    /// Adds what the user says of a recording to its manifest.
+    fn add_to(&self, manifest: &mut Manifest) -> Result<(), Failure> {
+        self.thresholds.add_to(manifest)?;
+        self.slow.as_deref().map_or(Ok(()), |said| reported::add(manifest, said))
+    }
+
     /// Whether the run is drawn over time.
     fn is_drawn(&self) -> bool {
         !self.json && (self.chart || terminal::is_seen())

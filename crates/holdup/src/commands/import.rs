@@ -12,7 +12,6 @@ mod mixed;
 mod packets;
 #[cfg(test)]
 mod pastes;
-mod reported;
 mod sorted;
 mod statement_log;
 mod text;
@@ -241,7 +240,7 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
     }
     if let Some(dir) = report.json["recording"].as_str() {
         let may_ask = !args.json && !args.files.iter().any(|path| is_stream(path));
-        reported::keep(Path::new(dir), is_evidence, may_ask)?;
+        super::reported::keep(Path::new(dir), is_evidence, may_ask)?;
     }
     if let Some((target, dir)) = target.zip(report.json["recording"].as_str()) {
         errln!("{}", super::store::send(&target, Path::new(dir), args.json)?);
@@ -256,7 +255,7 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
 pub(super) fn pasted(file: &Path, dir: &Path) -> Result<(), Failure> {
     let file = InputFile::new(folder::FoundFile { path: file.to_owned(), name: None })?;
     text::import(vec![file], Some(dir), None, None)?.made()?;
-    reported::keep(dir, true, false)
+    super::reported::keep(dir, true, false)
 }
 
 /// What an import made of its files.

@@ -29,6 +29,7 @@ mod moment;
 mod output_args;
 pub mod replay;
 pub mod report;
+mod reported;
 pub mod run;
 mod scenario_args;
 pub mod settle;

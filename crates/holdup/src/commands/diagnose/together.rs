@@ -47,9 +47,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 /// Adds what the command line says beside the recordings.
 fn prepare(args: &Args, fleet: &mut Fleet) -> Result<(), Failure> {
-    args.thresholds.add_to(&mut fleet.recording.manifest)?;
+    args.add_to(&mut fleet.recording.manifest)?;
     if let Some(course) = fleet.recording.course_mut() {
-        args.thresholds.add_to(&mut course.manifest)?;
+        args.add_to(&mut course.manifest)?;
     }
     add_hardware(&mut fleet.recording, &args.on)
 }

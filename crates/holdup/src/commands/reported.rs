@@ -1,13 +1,13 @@
 //! The user's word: that something is slow, and since when. `holdup import` asks for it on a
-//! terminal, because evidence without a stopwatch does not show it.
+//! terminal, and `holdup diagnose --slow` takes it, because evidence without a stopwatch does not show it.
 
 use std::io::{BufRead, IsTerminal as _};
 use std::path::Path;
 
 use holdup_recording::manifest::Reported;
-use holdup_recording::{Manifest, Recording};
+use holdup_recording::{Manifest, Recording, clock};
 
-use super::super::moment::{Moment, moment};
+use super::moment::{Moment, moment};
 use crate::failure::Failure;
 
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -26,6 +26,23 @@ pub(super) fn keep(dir: &Path, is_evidence: bool, may_ask: bool) -> Result<(), F
     let said = answer.and_then(|answer| word(&answer, &manifest));
     manifest.reported = said.or(manifest.reported).or_else(|| is_evidence.then(Reported::default));
     manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+}
+
+/// Adds the time of `--slow` to a recording's manifest.
+///
+/// # Errors
+/// If it is no time, or lies outside of the recording.
+pub(super) fn add(manifest: &mut Manifest, said: &str) -> Result<(), Failure> {
+    let wrong = |why: String| Failure::Unusable(format!("--slow {said}: {why}"));
+    let reported = word(said, manifest).filter(|reported| reported.from.is_some());
+    let reported = reported.ok_or_else(|| wrong("expected a time (UTC), e.g. 14:03 or 14:03-14:20".to_owned()))?;
+    let (start, end) = (manifest.started_at, manifest.ended_at.unwrap_or(i64::MAX));
+    if reported.from.is_some_and(|from| from >= end) || reported.to.is_some_and(|to| to <= start) {
+        let runs = format!("from {} to {}", clock::rfc3339(start), clock::rfc3339(end));
+        return Err(wrong(format!("outside the recording, which runs {runs}")));
+    }
+    manifest.reported = Some(reported);
+    Ok(())
 }
 
 /// The answer of a user at a terminal.
@@ -87,6 +104,10 @@ mod tests {
         assert_eq!(said("from 14:03 to 14:20:30"), both);
         assert_eq!(said("2026-11-26T14:03:00Z"), Some((Some(time("2026-11-26T14:03:00Z")), None)));
         assert_eq!(said("since the deploy"), Some((None, None)));
+        let added = |said: &str| add(&mut manifest.clone(), said).map_err(|failure| failure.to_string());
+        assert_eq!(added("14:30:10"), Ok(()));
+        assert!(added("14:45").unwrap_err().contains("outside the recording"));
+        assert!(added("since the deploy").unwrap_err().contains("expected a time"));
         assert_eq!(word("since the deploy", &manifest).unwrap().words.as_deref(), Some("since the deploy"));
     }
 }
