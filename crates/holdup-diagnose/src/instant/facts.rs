@@ -127,8 +127,6 @@ impl<'c> Facts<'c> {
             clouds: CloudDatabase::all(view),
             heaviest: Load::heaviest(&view),
             documents: Documents::read(&view, disk.as_ref()),
-            is_postgresql: !postgresql.is_empty() || statements.are_postgresql,
-            statements,
             read_per_fault,
             cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
             has_load: load.is_some() || idle.is_some() || disk.is_some(),
@@ -139,7 +137,10 @@ impl<'c> Facts<'c> {
             runnable: gauge(metrics::host::THREADS.name, &[("state", "R")]),
             asleep: view.asleep().ok(),
             disk,
-            is_postgresql: !postgresql.is_empty() || sessions.as_ref().is_some_and(|sessions| sessions.is_postgresql),
+            is_postgresql: !postgresql.is_empty()
+                || statements.are_postgresql
+                || sessions.as_ref().is_some_and(|sessions| sessions.is_postgresql),
+            statements,
             sessions,
             pool_queue: gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
             swapped: swapped(&view),

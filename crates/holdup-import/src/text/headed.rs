@@ -71,7 +71,7 @@ pub(super) fn with_headers(lines: Vec<Line>) -> Vec<Line> {
                 None => shape(&line.text).map(str::to_owned),
             };
             if let Some(text) = header {
-                all.push(Line { number: line.number, text, is_command: false, stamp: line.stamp });
+                all.push(Line { number: line.number, text, is_command: false, is_continued: false, stamp: line.stamp });
                 is_below = true;
             }
         }

@@ -151,18 +151,18 @@ fn link(all: &mut [Suspect]) {
         let mut adds = cause.definition().adds_to.iter().flat_map(|of| of.to).copied().flatten();
         to.may_follow_from().contains(&cause) || adds.any(|source| source.has(to))
     };
-    let Some(first) = all.first().map(|suspect| suspect.cause) else { return };
-    let is_root =
-        |of: &Suspect| of.cause != first && of.confidence >= NAMED && leads(of.cause, first) && !leads(first, of.cause);
+    let Some(first) = all.first() else { return };
+    let is_root = |of: &Suspect| {
+        let leads = leads(of.cause, first.cause) && !leads(first.cause, of.cause);
+        of.cause != first.cause && of.confidence >= NAMED && leads && of.shows_more_than(first)
+    };
     let root = all.iter().position(is_root).unwrap_or(0);
     all[..=root].rotate_right(1);
-    let root = all[0].cause;
-    let mut has_led = false;
-    for suspect in all.iter_mut().skip(1) {
-        if leads(root, suspect.cause) && !suspect.cause.is(Trait::Outside) {
-            suspect.follows_from = Some(root);
-            has_led = true;
+    let Some((root, others)) = all.split_first_mut() else { return };
+    for suspect in others {
+        if leads(root.cause, suspect.cause) && !suspect.cause.is(Trait::Outside) && root.shows_more_than(suspect) {
+            suspect.follows_from = Some(root.cause);
+            root.leads = true;
         }
     }
-    all[0].leads = has_led;
 }

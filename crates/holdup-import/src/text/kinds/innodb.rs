@@ -114,7 +114,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     let averaged = own.iter().take(8).find_map(|line| line.text.split_once("averages calculated from the last "));
     let seconds = averaged.and_then(|(_, rest)| number(rest.split(' ').next()?));
     if let Some(seconds) = seconds.filter(|seconds| (1.0..1e6).contains(seconds)) {
-        rates(&sections, Report { at, interval_ns: (seconds * 1e9) as i64 }, context);
+        rates(&sections, Report { at, interval_ns: (seconds * 1e9) as i64, is_since_boot: false }, context);
     }
     if let Some(semaphores) = of("SEMAPHORES") {
         semaphores::read(semaphores, at, context);
