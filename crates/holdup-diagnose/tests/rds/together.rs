@@ -1,8 +1,8 @@
 //! A provider's figures beside a watched server, and beside a healthy recording of the same figures.
 
 use holdup_diagnose::Cause;
-use holdup_recording::Coverage;
 use holdup_recording::rows::Session;
+use holdup_recording::{Coverage, Recording};
 
 use super::answers::{self, File};
 use super::cases::{CASES, Case, HEALTHY};
@@ -67,14 +67,21 @@ fn a_watched_server_and_its_providers_figures_are_one_case() {
     }
 }
 
+fn a_day_earlier(recording: &mut Recording) {
+    const DAY: i64 = 86_400_000_000_000;
+    recording.manifest.started_at -= DAY;
+    recording.manifest.ended_at = recording.manifest.ended_at.map(|at| at - DAY);
+    recording.tables.samples.rows.iter_mut().for_each(|row| row.observed_at -= DAY);
+    recording.tables.events.rows.iter_mut().for_each(|row| row.observed_at -= DAY);
+}
+
 #[test]
 fn figures_are_judged_against_a_healthy_recording() {
     let case = case("cpu");
     for seed in 0..SEEDS {
         let course = Course::make(case, 300 + seed);
         let mut healthy = recorded(&answers::files(&Course::make(&HEALTHY[0], 400 + seed), &HEALTHY[0]), None);
-        // Another recording, not the same one.
-        healthy.manifest.started_at -= 1;
+        a_day_earlier(&mut healthy);
         let found = recorded(&answers::files(&course, case), None);
         let found = holdup_diagnose::diagnose_against(&found, None, &healthy).unwrap();
         assert!(is_named(&found, &[Cause::CpuSaturated]), "{}", line(case, seed, &found));
