@@ -17,6 +17,9 @@ const BY_STATEMENT: [&str; 2] = ["aws_pi_db_load_by_sql_tokenized", "aws_pi_db_l
 /// nothing of an hour in it.
 const BUSY: f64 = 0.5;
 
+/// As many of the highest points may be a moment, such as the first minute of what a user named.
+const PEAK: usize = 4;
+
 /// What a session waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitKind {
@@ -182,7 +185,7 @@ fn total(view: &View<'_>, window: Window) -> Option<f64> {
     (!within.is_empty()).then(|| within.iter().map(|(_, value)| *value).sum::<f64>() / within.len() as f64)
 }
 
-/// From the first to the last moment at which the load was at least half of its highest.
+/// From the first to the last moment at which the load was at least half of its highest, peaks aside.
 fn busiest(view: &View<'_>) -> Option<Window> {
     let mut sums: BTreeMap<i64, f64> = BTreeMap::new();
     for metric in [TOTAL, BY_WAIT, BY_STATEMENT[0], BY_STATEMENT[1]] {
@@ -195,7 +198,9 @@ fn busiest(view: &View<'_>) -> Option<Window> {
             break;
         }
     }
-    let highest = sums.values().copied().fold(0.0, f64::max);
+    let mut loads: Vec<f64> = sums.values().copied().collect();
+    loads.sort_by(|a, b| b.total_cmp(a));
+    let highest = loads.get(PEAK.min(loads.len() / 4)).copied().unwrap_or(0.0);
     let mut busy = sums.iter().filter(|(_, load)| **load >= BUSY * highest).map(|(at, _)| *at);
     let first = busy.next()?;
     Some(Window { from: first, to: busy.next_back().unwrap_or(first).saturating_add(1) })

@@ -38,13 +38,15 @@ pub const CASES: &[Case] = &[
     case("locks", &[Cause::LockContention], locks),
     case("throughput", &[Cause::ThroughputCeiling], throughput),
     Case { storage: SMALL_IO1, ..case("iops", &[Cause::IopsCeiling], iops) },
-    Case { storage: GP2, ..case("burst", &[Cause::BurstExhausted], burst) },
+    Case { storage: GP2, ..case("burst", BURST, burst) },
     case("network", &[Cause::NetworkBandwidth], network),
     case("memory", &[Cause::MemoryPressure], memory),
 ];
 
-const REPLICA: &[Cause] = &[];
-const RESTART: &[Cause] = &[];
+const REPLICA: &[Cause] = &[Cause::ReplicaLag, Cause::ReplicationSlotKeepsLog];
+/// Credits ran out, and the volume stands at its limit: the limit leads, by the project's own edges.
+const BURST: &[Cause] = &[Cause::BurstExhausted, Cause::IopsCeiling];
+const RESTART: &[Cause] = &[Cause::ServerRestart];
 
 pub const HEALTHY: &[Case] = &[case("healthy", &[], |_, _, _| {}), case("noisy", &[], noisy)];
 
@@ -89,11 +91,13 @@ fn failover(minute: &mut Minute, random: &mut Random, _: f64) {
     }
 }
 
-/// A statement that reads everything from memory: more of them than CPUs.
+/// A statement that scans a table: more of them than CPUs. Waits in the proportions that 24 such sessions
+/// of a PostgreSQL had here, sampled once a second.
 fn cpu(minute: &mut Minute, random: &mut Random, _: f64) {
     minute.cpu = minute.toward(minute.cpu, (0.985 * random.noise(0.008)).min(0.999));
-    minute.wait("CPU", 19.0 * random.noise(0.1));
-    minute.wait("LWLock:BufferMapping", 0.8);
+    minute.wait("CPU", 12.0 * random.noise(0.1));
+    minute.wait("LWLock:BufferMapping", 8.0 * random.noise(0.15));
+    minute.wait("IPC:BufferIO", 1.6);
     minute.connections *= 1.0 + 0.35 * minute.in_incident;
     minute.heaviest = minute.toward(minute.heaviest, 0.71);
 }
@@ -111,12 +115,13 @@ fn checkpoints(minute: &mut Minute, random: &mut Random, _: f64) {
     minute.wait("IO:WALSync", 0.8);
 }
 
-/// A transaction stays open with locked rows, and others queue behind it. Proportions as sampled once a
-/// second from a PostgreSQL 16 whose 24 sessions update the same rows.
+/// A transaction stays open with locked rows, and others queue behind it. Waits in the proportions that
+/// 24 sessions of a PostgreSQL had here, sampled once a second, as they updated one row.
 fn locks(minute: &mut Minute, random: &mut Random, _: f64) {
-    minute.wait("Lock:tuple", 14.0 * random.noise(0.08));
-    minute.wait("Lock:transactionid", 6.5 * random.noise(0.08));
-    minute.wait("IO:WALSync", 0.2);
+    minute.wait("Lock:transactionid", 17.0 * random.noise(0.08));
+    minute.wait("Lock:tuple", 2.7 * random.noise(0.15));
+    minute.wait("LWLock:LockManager", 1.6 * random.noise(0.2));
+    minute.wait("IO:WALSync", 0.3);
     minute.cpu *= 1.0 - 0.35 * minute.in_incident;
     minute.write_iops *= 1.0 - 0.4 * minute.in_incident;
     minute.connections *= 1.0 + 0.3 * minute.in_incident;

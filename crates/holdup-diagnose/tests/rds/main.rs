@@ -4,6 +4,7 @@
 mod answers;
 mod cases;
 mod instance;
+mod together;
 
 use std::collections::BTreeMap;
 

@@ -23,6 +23,23 @@ pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D, aws: &mut Aws) ->
     Document { aws, depth: 0 }.deserialize(deserializer)
 }
 
+/// Takes one element of a list.
+type Take = fn(&mut Aws, Element) -> Result<(), String>;
+
+/// Lists that are an answer by themselves, and what takes their elements.
+const LISTS: [(&str, Take); 10] = [
+    ("MetricDataResults", result),
+    ("MetricDataQueries", |aws, element| query(aws, &element.facts)),
+    ("Events", |aws, element| events::event(aws, &element)),
+    ("Parameters", |aws, element| parameters::parameter(aws, &element)),
+    ("PendingMaintenanceActions", |aws, element| parameters::maintenance(aws, &element)),
+    ("events", |aws, element| event(aws, &element)),
+    ("logEvents", |aws, element| event(aws, &element)),
+    ("DBInstances", |aws, element| settings::db_instance(aws, &element)),
+    ("InstanceTypes", |aws, element| settings::instance_type(aws, &element)),
+    ("Volumes", |aws, element| settings::volume(aws, &element)),
+];
+
 struct Document<'a> {
     aws: &'a mut Aws,
     depth: usize,
@@ -56,8 +73,12 @@ impl<'de> Visitor<'de> for Document<'_> {
         let mut open = Open::default();
         let left = Small::bound();
         while let Some(key) = map.next_key::<String>()? {
+            if let Some((_, take)) = LISTS.iter().find(|(of, _)| *of == key) {
+                map.next_value_seed(Each(|element| take(aws, element)))?;
+                open.is_known = true;
+                continue;
+            }
             let is_known = match key.as_str() {
-                "MetricDataResults" => map.next_value_seed(Each(|element| result(aws, element))).map(|()| true)?,
                 "Datapoints" => map.next_value_seed(Each(|element| open.datapoint(&element))).map(|()| true)?,
                 "MetricList" => {
                     map.next_value_seed(Each(|element| {
@@ -82,24 +103,6 @@ impl<'de> Visitor<'de> for Document<'_> {
                         open.count(1)
                     }))
                     .map(|()| false)?,
-                "Events" => map.next_value_seed(Each(|element| events::event(aws, &element))).map(|()| true)?,
-                "Parameters" => {
-                    map.next_value_seed(Each(|element| parameters::parameter(aws, &element))).map(|()| true)?
-                }
-                "PendingMaintenanceActions" => {
-                    map.next_value_seed(Each(|element| parameters::maintenance(aws, &element))).map(|()| true)?
-                }
-                "events" | "logEvents" => map.next_value_seed(Each(|element| event(aws, &element))).map(|()| true)?,
-                "DBInstances" => {
-                    map.next_value_seed(Each(|element| settings::db_instance(aws, &element))).map(|()| true)?
-                }
-                "InstanceTypes" => {
-                    map.next_value_seed(Each(|element| settings::instance_type(aws, &element))).map(|()| true)?
-                }
-                "Volumes" => map.next_value_seed(Each(|element| settings::volume(aws, &element))).map(|()| true)?,
-                "MetricDataQueries" => {
-                    map.next_value_seed(Each(|element: Element| query(aws, &element.facts))).map(|()| true)?
-                }
                 "NextToken" | "nextToken" | "Marker" => {
                     // Pages of log events always have a nextForwardToken, so it does not mean that
                     // there is more.
