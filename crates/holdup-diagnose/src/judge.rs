@@ -30,7 +30,7 @@ use crate::strength::UNSEEN;
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NAMED, NotJudged, ObjectiveReport, Role, Span, round,
 };
-use crate::{applicable, audit, confidence, host_load, indicators, links, rivals};
+use crate::{applicable, audit, confidence, host_load, indicators, links, rivals, services};
 use holdup_signals::client::degradation::Severity;
 use holdup_signals::{Missing, Window};
 
@@ -254,6 +254,7 @@ impl Outcomes {
     fn without_latency(&mut self, grounds: &Grounds<'_, '_>) -> Vec<Finding> {
         let findings = grounds.given.as_ref().map_or_else(Vec::new, |given| given.findings.clone());
         self.cleared.extend(grounds.given.iter().flat_map(|given| given.cleared.iter().cloned()));
+        self.cleared.retain(|cleared| findings.iter().all(|found| found.cause != cleared.cause));
         let is_open =
             |cause: Cause| findings.iter().all(|f| f.cause != cause) && self.cleared.iter().all(|c| c.cause != cause);
         self.not_judged.retain(|n| is_open(n.cause));
@@ -264,7 +265,7 @@ impl Outcomes {
         let mut findings = self.rank(case);
         self.not_judged = applicable::among(self.not_judged, case.recording);
         applicable::ask_for_watched(&mut self.not_judged, case.recording);
-        let mut grounds = Grounds::find(case);
+        let mut grounds = Grounds::find(case).or_given(&findings);
         if !grounds.is_measured {
             findings = self.without_latency(&grounds);
         } else if grounds.is_quiet()
@@ -315,6 +316,7 @@ impl Outcomes {
             indicators: indicators::collect(case),
             ledger,
             accounts: ledger::accounts::report(case),
+            services: services::report(case),
             critical_path: ledger::critical_paths(case),
             by_counters: grounds.counted.as_ref().map(|c| c.report(case)),
             objectives: case.objectives.iter().map(|o| ObjectiveReport::new(o, &case.recording.manifest)).collect(),

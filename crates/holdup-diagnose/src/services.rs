@@ -9,7 +9,8 @@ use holdup_signals::app::waterfall::waterfall;
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
-use crate::resources::services::{ServiceRow, Services};
+pub use crate::resources::services::ServiceRow;
+use crate::resources::services::Services;
 
 /// Services that the table shows at most: those that lost most time, or failed most.
 const ROWS: usize = 15;

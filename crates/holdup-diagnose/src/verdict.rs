@@ -27,6 +27,7 @@ pub use crate::load::{
 };
 pub use crate::next_command::PasteNextReport;
 use crate::search::SearchReport;
+pub use crate::services::ServiceRow;
 pub(crate) use holdup_recording::words::round;
 use holdup_signals::client::objectives::{self, Objective};
 pub use holdup_signals::evidence::{Evidence, Span};
@@ -96,6 +97,9 @@ pub struct Diagnosis {
     /// Single requests with both sides joined; none if no request can be followed by a trace id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<AccountsReport>,
+    /// The services of traced requests, those whose own time grew most first; empty without spans.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceRow>,
     /// The critical paths of traced requests, and what a fix of each part gives back; empty without
     /// spans of requests that wait for something.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -317,7 +317,7 @@ a_total{x="1\n",y="\"\\"} 1.5 123 # {t="1"} 2 3
             for byte in [0, b'"', b'{', b'}', b'\\', b'\n', b'#', 0xff] {
                 let mut changed = text.to_vec();
                 changed[end] = byte;
-                parse(&changed);
+                let _ = parse(&changed);
             }
         }
     }

@@ -15,7 +15,7 @@ fn host() -> SyntheticRecording {
 fn signs(made: &SyntheticRecording, cause: Cause) -> Option<(f64, String)> {
     made.with(|case| {
         let mut signs = Signs::default();
-        cause.definition().signs.expect("signs")(&Facts::read(case), &mut signs);
+        cause.definition().signs.expect("signs")(&Facts::read(case.view(case.whole())), &mut signs);
         let weighed = signs.weigh()?;
         for piece in &weighed.evidence {
             assert!(piece.resolves(made.recording()), "{piece:?}");
@@ -167,7 +167,7 @@ fn the_share_of_a_proxys_queue_and_of_threads_in_one_place_is_said() {
     let share = |made: SyntheticRecording, cause: Cause| {
         made.with(|case| {
             let mut signs = Signs::default();
-            cause.definition().signs.expect("signs")(&Facts::read(case), &mut signs);
+            cause.definition().signs.expect("signs")(&Facts::read(case.view(case.whole())), &mut signs);
             signs.weigh().and_then(|weighed| weighed.share)
         })
     };
@@ -192,10 +192,11 @@ fn means_since_boot_accuse_less_and_clear_nothing() {
     let (shown, since_boot) = (disk(host()), mean(disk(host())));
     let (full, weaker) = (of(&shown).expect("a full disk"), of(&since_boot).expect("a full disk, on average"));
     assert!(weaker.0 < full.0 && weaker.1.contains("since boot"), "{full:?} {weaker:?}");
-    let cleared = |made: &SyntheticRecording| made.with(|case| Facts::read(case).idle_disk().is_some());
+    let cleared =
+        |made: &SyntheticRecording| made.with(|case| Facts::read(case.view(case.whole())).idle_disk().is_some());
     let quiet = |made: SyntheticRecording| made.disk("sda", (1.0, 4096.0, 1.0), (1.0, 4096.0, 1.0));
     assert!(cleared(&quiet(host())) && !cleared(&mean(quiet(host()))));
-    let has_idle = |made: &SyntheticRecording| made.with(|case| Facts::read(case).idle.is_some());
+    let has_idle = |made: &SyntheticRecording| made.with(|case| Facts::read(case.view(case.whole())).idle.is_some());
     assert!(has_idle(&idle(host(), 0.9, 0.01)) && !has_idle(&mean(idle(host(), 0.9, 0.01))));
     assert!(has_idle(&mean(idle(host(), 0.4, 0.4))), "much iowait since boot is much now");
 }

@@ -19,7 +19,7 @@ const NAMED: f64 = 0.5;
 /// The signs of a cause, whose evidence must resolve.
 fn signs(made: &SyntheticRecording, cause: Cause) -> Option<Weighed> {
     let weighed = made.with(|case| {
-        let facts = Facts::read(case);
+        let facts = Facts::read(case.view(case.whole()));
         let mut signs = Signs::default();
         cause.definition().signs.unwrap()(&facts, &mut signs);
         signs.weigh()

@@ -11,7 +11,7 @@ fn chance(made: &SyntheticRecording, cause: Cause) -> f64 {
     made.with(|case| {
         let mut signs = Signs::default();
         if let Some(find) = cause.definition().signs {
-            find(&Facts::read(case), &mut signs);
+            find(&Facts::read(case.view(case.whole())), &mut signs);
         }
         signs.weigh().map_or(0.0, |weighed| weighed.chance)
     })

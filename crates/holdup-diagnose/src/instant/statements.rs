@@ -214,9 +214,6 @@ impl Heavy {
         let text = self.of.text.trim_end_matches(';');
         match () {
             () if self.of.source.starts_with("mongodb") => explain_shape(text),
-            () if self.of.source.starts_with("postgresql") && !self.locks_rows() => {
-                format!("EXPLAIN (ANALYZE, BUFFERS) {text};")
-            }
             () if self.of.source.starts_with("postgresql") => format!("EXPLAIN {text};"),
             () => {
                 let database = self.of.database.as_deref().map_or_else(String::new, |name| format!("USE `{name}`; "));

@@ -34,12 +34,12 @@ fn signs(recording: &Recording, cause: Cause) -> Option<Weighed> {
 }
 
 fn chance(made: &SyntheticRecording, cause: Cause) -> f64 {
-    signs(&made.clone().recording(), cause).map_or(0.0, |of| of.chance)
+    signs(made.clone().recording(), cause).map_or(0.0, |of| of.chance)
 }
 
 #[test]
 fn a_statement_that_reads_many_rows_for_few_is_named_with_its_share_and_its_plan() {
-    let found = signs(&made(SCAN, (10, 1_500, 2_000_000, 30, 10)).recording(), Cause::MissingIndex).expect("signs");
+    let found = signs(made(SCAN, (10, 1_500, 2_000_000, 30, 10)).recording(), Cause::MissingIndex).expect("signs");
     assert!(found.chance > 0.8, "{}", found.chance);
     let share = found.share.expect("a share");
     assert!((share.ratio - 1_500.0 / 1_550.0).abs() < 0.01, "{share:?}");
@@ -96,13 +96,13 @@ fn locks_count_by_the_servers_sum_and_by_its_messages() {
     let counted = slow().tables(|tables| {
         tables.statements.rows.iter_mut().for_each(|row| row.lock_ns = row.duration_ns / 10 * 9);
     });
-    let found = signs(&counted.recording(), cause).expect("signs");
+    let found = signs(counted.recording(), cause).expect("signs");
     assert!(found.chance > 0.7 && found.evidence[0].text.contains("90 % of that in locks"), "{found:?}");
     let logged = slow().tables(|tables| {
         tables.events.present = true;
         tables.events.rows = (1..99).map(|second| lock_wait(second, 1_900, WRITE)).collect();
     });
-    let found = signs(&logged.recording(), cause).expect("signs");
+    let found = signs(logged.recording(), cause).expect("signs");
     assert!(found.chance > 0.8 && found.share.is_some_and(|share| share.ratio > 0.8), "{:?}", found.evidence);
     let rare = slow().tables(|tables| {
         tables.events.present = true;
@@ -171,7 +171,7 @@ fn a_logged_plan_says_more_than_rows() {
             }];
         })
     };
-    let found = signs(&with(2.0, 199_998.0).recording(), Cause::MissingIndex).expect("signs");
+    let found = signs(with(2.0, 199_998.0).recording(), Cause::MissingIndex).expect("signs");
     assert!(found.chance > 0.85 && found.evidence[0].text.contains("Seq Scan orders read 200,000 rows"), "{found:?}");
     assert_eq!(chance(&with(150_000.0, 50_000.0), Cause::MissingIndex), 0.0, "most are kept");
 }
@@ -191,11 +191,11 @@ fn the_command_fits_the_server() {
             tables.statements.rows.iter_mut().for_each(|row| row.source = source.to_owned());
         });
         let recording = recording.recording();
-        let case = Case::new(&recording, None);
+        let case = Case::new(recording, None);
         Statements::read(&case.view(case.whole())).heavy[0].explain()
     };
     assert_eq!(explained("mysql://x", SCAN), format!("EXPLAIN {SCAN};"));
-    assert_eq!(explained("postgresql://x", SCAN), format!("EXPLAIN (ANALYZE, BUFFERS) {SCAN};"));
+    assert_eq!(explained("postgresql://x", SCAN), format!("EXPLAIN {SCAN};"));
     assert_eq!(explained("postgresql://x", WRITE), format!("EXPLAIN {WRITE};"), "it would be executed");
     assert_eq!(
         explained("mongodb://x", "find shop.orders filter { a: { $in: [?] }, b: ? } sort { c: ? }"),
@@ -223,7 +223,7 @@ fn mongod(scans: f64, reads: f64, seconds: f64, examined: f64, returned: f64) ->
 
 #[test]
 fn a_mongods_own_data_names_collection_scans_by_its_own_timing() {
-    let found = signs(&mongod(0.4, 0.4, 2.2, 200_000.0, 4.0).recording(), Cause::MissingIndex).expect("signs");
+    let found = signs(mongod(0.4, 0.4, 2.2, 200_000.0, 4.0).recording(), Cause::MissingIndex).expect("signs");
     assert!(found.chance > 0.8 && found.share.is_some_and(|share| share.ratio > 0.8), "{:?}", found.evidence);
     assert!(found.evidence[0].text.contains("5,500 ms"), "{}", found.evidence[0].text);
     assert!(found.evidence.iter().any(|of| of.text.contains("db.currentOp")), "{:?}", found.evidence);

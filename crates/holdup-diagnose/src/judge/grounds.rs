@@ -41,6 +41,19 @@ impl<'c, 'r> Grounds<'c, 'r> {
         Self { case, is_measured, counted, given, search: search::report(case.recording), disturbance, uncounted: None }
     }
 
+    /// Where only a part of the service was timed and its times name nothing, what else the evidence shows
+    /// answers a user who says that it is slow.
+    pub(super) fn or_given(mut self, findings: &[Finding]) -> Self {
+        let is_named = || findings.iter().any(|found| found.role == Role::Root && found.confidence >= NAMED);
+        if self.speaks_for_a_part() && self.case.is_reported() && !is_named() {
+            let given = given::judge(self.case, self.counted.as_ref());
+            if !given.findings.is_empty() {
+                (self.is_measured, self.given) = (false, Some(given));
+            }
+        }
+        self
+    }
+
     /// Whether nothing was slow in a system that was only watched.
     pub(super) fn is_quiet(&self) -> bool {
         self.is_measured && self.case.degradation.is_none() && self.case.recording.manifest.load.is_none()

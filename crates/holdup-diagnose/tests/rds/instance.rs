@@ -98,7 +98,7 @@ impl Course {
         let mut random = Random::new(seed.wrapping_mul(31).wrapping_add(case.name.len() as u64 * 1009));
         let from = random.between(120, 200);
         let to = from + random.between(25, 45);
-        let phase = random.unit() * 6.28;
+        let phase = random.unit() * std::f64::consts::TAU;
         let scale = 0.7 + 0.6 * random.unit();
         let minutes = (0..MINUTES).map(|n| {
             let wave = 1.0 + 0.2 * (n as f64 / 120.0 + phase).sin();

@@ -203,7 +203,10 @@ impl Panel<'_> {
 }
 
 /// The name of a data frame, and its fields with their values.
-fn fields(object: &Map<String, Value>) -> Option<(&str, Vec<(&Value, &Vec<Value>)>)> {
+/// A field's description and its values.
+type Field<'v> = (&'v Value, &'v Vec<Value>);
+
+fn fields(object: &Map<String, Value>) -> Option<(&str, Vec<Field<'_>>)> {
     let schema = object.get("schema").and_then(Value::as_object);
     let all = schema.unwrap_or(object).get("fields")?.as_array()?;
     let name = schema.unwrap_or(object).get("name").and_then(Value::as_str).unwrap_or_default();

@@ -89,7 +89,7 @@ fn fits(columns: &str, line: &str) -> bool {
     let most = names.clone().count();
     // Command lines hold blanks; everything else is one word.
     let is_wide = columns.contains("COMMAND") || columns.contains("CMD");
-    let is_right = names.zip(&values).all(|(name, value)| !NUMBERS.contains(&name) || is_number(&value));
+    let is_right = names.zip(&values).all(|(name, value)| !NUMBERS.contains(&name) || is_number(value));
     is_right && !values.is_empty() && (is_wide || values.len() <= most) && values.len() + 2 >= most.min(8)
 }
 

@@ -32,7 +32,7 @@ fn otlp(system: &System, spans: &[SpanFacts]) -> String {
             put("rpc.system", "grpc");
             match span.kind {
                 Kind::Database => put("db.system", "postgresql"),
-                Kind::Client => put("server.address", &span.peer.map_or("", |peer| &system.names[peer])),
+                Kind::Client => put("server.address", span.peer.map_or("", |peer| &system.names[peer])),
                 Kind::Server => {}
             }
             if span.failed == Some(Failure::Code) {

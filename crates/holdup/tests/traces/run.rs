@@ -209,7 +209,7 @@ impl<'s> Run<'s> {
             .unwrap_or(0);
         let handler = operations[chosen].0;
         let trace = self.draw.bits() | 1;
-        let is_kept = self.draw.bits() % self.plan.sampled == 0;
+        let is_kept = self.draw.bits().is_multiple_of(self.plan.sampled);
         let root = self.asked.len();
         self.asked.push(Asked { at_ms: self.now, took_ms: 0.0, has_failed: false, is_met: false, is_kept });
         let span = self.id();

@@ -8,7 +8,7 @@ use crate::case::Case;
 use crate::instant::Signs;
 use crate::instant::facts::Facts;
 use crate::instant::happened::Happened;
-use crate::next_command::NextCommand;
+use crate::next_command::{Managed, NextCommand};
 use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
 use holdup_signals::Missing;
 
@@ -33,11 +33,18 @@ const DOC: Doc = Doc {
 };
 
 /// Shows it in one command.
-const NEXT: NextCommand = NextCommand::anywhere(
-    "dmesg -T | grep -iE 'I/O error|timeout|reset|remount|medium error' | tail -50",
-    1,
-    "which device returns errors or was reset",
-);
+const NEXT: NextCommand = NextCommand {
+    managed: Some(Managed {
+        amazon: "aws rds describe-events --duration 1440",
+        azure: "az monitor activity-log list --offset 1d",
+        google: "gcloud sql operations list",
+    }),
+    ..NextCommand::anywhere(
+        "dmesg -T | grep -iE 'I/O error|timeout|reset|remount|medium error' | tail -50",
+        1,
+        "which device returns errors or was reset",
+    )
+};
 
 /// Media that are put in and taken out: no server's data is on them.
 const REMOVABLE: [&str; 2] = ["sr", "fd"];
@@ -91,7 +98,7 @@ mod tests {
     fn chance(rows: &[EventRow<'_>]) -> f64 {
         SyntheticRecording::new(60).events(rows).with(|case| {
             let mut signs = Signs::default();
-            find(&Facts::read(case), &mut signs);
+            find(&Facts::read(case.view(case.whole())), &mut signs);
             signs.weigh().map_or(0.0, |weighed| weighed.chance)
         })
     }

@@ -16,7 +16,7 @@ use holdup_signals::{Missing, View, Window};
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::Rarely,
     traits: &[Trait::Harm, Trait::NamedByKubernetes],
-    follows_from: &[Edge::same_time(&[&[Of(Cause::OutOfMemoryKill), Of(Cause::LivenessProbeKill)]])],
+    follows_from: &[Edge::same_time(&[&[Of(Cause::OutOfMemoryKill)]])],
     signs: Some(find),
     ..Definition::new(Cause::ServerRestart, DOC, Judge::Alone(judge), &NEXT)
 };

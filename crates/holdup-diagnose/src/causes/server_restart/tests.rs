@@ -8,7 +8,7 @@ const DB: &str = "mysql://db";
 fn chance(made: &SyntheticRecording) -> f64 {
     made.with(|case| {
         let mut signs = Signs::default();
-        find(&Facts::read(case), &mut signs);
+        find(&Facts::read(case.view(case.whole())), &mut signs);
         signs.weigh().map_or(0.0, |weighed| weighed.chance)
     })
 }

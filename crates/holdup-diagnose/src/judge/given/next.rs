@@ -35,14 +35,46 @@ pub(super) fn next(facts: &Facts<'_>, found: &[Suspect]) -> Vec<PasteNextReport>
     let is_of_pods = !all.is_empty();
     let is_new =
         |cause: &Cause| !is_of_pods || found.iter().any(|s| s.cause == *cause) && !cause.is(Trait::NamedByKubernetes);
+    let heaviest = facts.statements.heavy.first();
+    if let Some((first, heaviest)) =
+        found.first().zip(heaviest).filter(|(first, _)| first.cause.is(Trait::LongStatement))
+    {
+        all.push(PasteNextReport {
+            causes: vec![first.cause],
+            command: heaviest.explain(),
+            seconds: 1,
+            shows: "the plan of the heaviest statement".to_owned(),
+        });
+    }
     let mut shown = BTreeSet::new();
     for next in causes.filter(is_new).map(|cause| cause.definition().next) {
         if shown.insert(next.command) {
             all.push(report(next, facts));
         }
     }
+    let pasted: Vec<String> = facts.view.recording.manifest.pasted().map(str::to_lowercase).collect();
+    all.retain_mut(|next| {
+        next.command = not_pasted(&next.command, &pasted);
+        !next.command.is_empty()
+    });
     all.truncate(COMMANDS);
     all
+}
+
+/// The commands of a line whose outputs were not pasted.
+fn not_pasted(line: &str, pasted: &[String]) -> String {
+    let is_pasted = |command: &&str| {
+        let command = command.trim().trim_end_matches(';').to_lowercase().replace(" full ", " ");
+        let words: Vec<&str> = command.split_whitespace().collect();
+        // A kind is called by its program, by its statement, or by its view.
+        let is_of = |kind: &String| {
+            let is_program = !kind.starts_with("show ") && kind.split_whitespace().next() == words.first().copied();
+            is_program || command.starts_with(kind.as_str()) || words.contains(&kind.as_str())
+        };
+        !words.is_empty() && pasted.iter().any(is_of)
+    };
+    let left: Vec<&str> = line.split_inclusive(';').filter(|command| !is_pasted(command)).collect();
+    left.concat().trim().to_owned()
 }
 
 /// A command as it is for the machine of `facts`, with all causes that it shows.
@@ -53,5 +85,19 @@ fn report(next: &NextCommand, facts: &Facts<'_>) -> PasteNextReport {
         command: next.command_on(facts.machine, facts.is_postgresql).to_owned(),
         seconds: next.seconds,
         shows: next.shows_on(facts.machine),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_pasted;
+
+    #[test]
+    fn what_was_pasted_is_not_asked_for_again() {
+        let pasted = ["iostat", "show processlist", "ss"].map(str::to_owned);
+        assert_eq!(not_pasted("iostat -x 1 10", &pasted), "");
+        assert_eq!(not_pasted("SHOW FULL PROCESSLIST;", &pasted), "");
+        assert_eq!(not_pasted("ss -ltn; netstat -s | grep -i listen", &pasted), "netstat -s | grep -i listen");
+        assert_eq!(not_pasted("SHOW ENGINE INNODB STATUS\\G", &pasted), "SHOW ENGINE INNODB STATUS\\G");
     }
 }

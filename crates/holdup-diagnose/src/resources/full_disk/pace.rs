@@ -111,7 +111,7 @@ mod tests {
         let Outlook::Fills { left_s, per_second } = outlook(&readings, None) else { panic!("{readings:?}") };
         assert_eq!((left_s / 60.0).round(), 14.0);
         let text = sentence("db", 410.0 * MIB, left_s, per_second, false);
-        assert_eq!(text, "db has 410.0 MiB free and loses 0.5 MB/s: it is full in 14 min at this pace");
+        assert_eq!(text, "db has 410 MiB free and loses 524 kB/s: it is full in 14 min at this pace");
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn is_groups(line: &str) -> bool {
 
 fn is_header(line: &str) -> bool {
     let words = columns(line).concat();
-    let has = |name: &str| words.iter().any(|word| *word == name);
+    let has = |name: &str| words.contains(&name);
     has("usr") && has("sys") && has("idl")
 }
 

@@ -54,9 +54,11 @@ const INTERRUPTIBLE: [&str; 24] = [
     "do_semtimedop",
 ];
 
-/// Counters by their words in `vmstat -s` and their name in `/proc/vmstat`, with the label and how many
-/// are one of the metric's unit.
-const COUNTS: [(&str, &str, Metric, Option<(&str, &str)>, f64); 15] = [
+/// A counter: its words in `vmstat -s` and its name in `/proc/vmstat`, its metric with the label, and how
+/// many are one of the metric's unit.
+type Counted = (&'static str, &'static str, Metric, Option<(&'static str, &'static str)>, f64);
+
+const COUNTS: [Counted; 15] = [
     ("pages swapped in", "pswpin", host::PAGING_OPERATIONS, Some(("direction", "in")), 1.0),
     ("pages swapped out", "pswpout", host::PAGING_OPERATIONS, Some(("direction", "out")), 1.0),
     ("major page faults", "pgmajfault", host::PAGING_FAULTS, Some(("type", "major")), 1.0),

@@ -6,7 +6,7 @@ use holdup_recording::{Labels, metrics};
 
 use super::{Context, HOST, Kind, Line, Report, number, text};
 
-pub(super) const KIND: Kind = Kind::lines("/proc/pressure", |lines| recognises(lines), read);
+pub(super) const KIND: Kind = Kind::lines("/proc/pressure", recognises, read);
 
 /// The resources in the order of `cat /proc/pressure/*`.
 const RESOURCES: [&str; 3] = ["cpu", "io", "memory"];

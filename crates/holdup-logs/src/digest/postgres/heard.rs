@@ -27,7 +27,10 @@ pub struct Message {
 
 /// A function that gets each message.
 #[derive(Clone)]
-pub struct Listener(Arc<Mutex<dyn FnMut(&Message) + Send>>);
+pub struct Listener(Arc<Mutex<Hear>>);
+
+/// What is called with each message.
+type Hear = dyn FnMut(&Message) + Send;
 
 impl Listener {
     /// Of this function.

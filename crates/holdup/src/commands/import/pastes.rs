@@ -1,5 +1,5 @@
 //! What strangers pasted in public threads, and the five incidents from what each article shows: each
-//! case is imported and judged as a user would do it. The outcomes stand in `fixtures/pastes.txt`,
+//! case is imported and judged as a user would do it. The outcomes stand in `crates/holdup/tests/pastes.txt`,
 //! wrong ones too, so that a change shows whom it serves and whom it fails.
 //!
 //! To accept a change: `HOLDUP_ACCEPT=1 cargo test -p holdup --bin holdup pastes_of_strangers`.
@@ -226,16 +226,16 @@ fn lost<'a>(accepted: &'a str, found: &str) -> Vec<&'a str> {
 
 #[test]
 fn pastes_of_strangers_are_judged_as_accepted() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
-    let mut found = outcomes(&fixtures.join("pastes/learning"), "learning");
-    if fixtures.join("pastes/judged").exists() {
-        found += &outcomes(&fixtures.join("pastes/judged"), "judged");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut found = outcomes(&tests.join("pastes/learning"), "learning");
+    if tests.join("pastes/judged").exists() {
+        found += &outcomes(&tests.join("pastes/judged"), "judged");
     }
-    found.extend(cases(&fixtures.join("pastes/incidents")).iter().map(incident));
+    found.extend(cases(&tests.join("pastes/incidents")).iter().map(incident));
     if let Some(more) = std::env::var_os("HOLDUP_PASTES") {
         println!("{}", outcomes(Path::new(&more), "more"));
     }
-    let accepted_file = fixtures.join("pastes.txt");
+    let accepted_file = tests.join("pastes.txt");
     let accepted = std::fs::read_to_string(&accepted_file).unwrap_or_default();
     assert!(!found.contains("ACCUSED"), "a healthy system is accused:\n{found}");
     if std::env::var_os("HOLDUP_ACCEPT").is_some() {
