@@ -76,7 +76,8 @@ fn overflows(view: &View<'_>) -> Option<Sign> {
     let gauge = view.gauge(metric, &[], "").ok()?;
     if let Some(grown) = growth(view, metric) {
         let text = format!("{grown:.0} connections were refused because an accept queue was full");
-        let strength = if grown >= 10.0 { STRONG } else { FAIR };
+        // A queue shows that requests wait, and not for what.
+        let strength = if grown >= 10.0 { FAIR } else { WEAK };
         return (grown >= 1.0).then(|| (strength, gauge.evidence(format!("{grown:.0}"), "0", text)));
     }
     let count = since_boot(view, metric)?;
@@ -168,7 +169,8 @@ fn temporary(view: &View<'_>) -> Option<Sign> {
 fn stalled(view: &View<'_>, resource: &str) -> Option<Sign> {
     // Some tasks wait for a CPU on any busy host.
     let (kind, least, strength) = match resource {
-        "memory" => ("full", 0.1, STRONG),
+        // Pages that a cache lost and reads again are stalls, too, as of a working set that does not fit.
+        "memory" => ("full", 0.1, FAIR),
         "io" => ("full", 0.3, FAIR),
         _ => ("some", 0.6, WEAK),
     };

@@ -358,7 +358,12 @@ fn words_without_columns(fixture: &Fixture) -> Vec<(&'static str, &'static str, 
 }
 
 /// Metrics that a rule goes by and that a recording need not have, by how their names begin.
-const OWN_FIGURES: [(&str, &str); 4] = [
+const OWN_FIGURES: [(&str, &str); 8] = [
+    // By events of the kernel's log, and by spans.
+    ("disk_errors", "kernel_"),
+    ("service_fails", "spans_"),
+    ("replica_lag", "mysql_replica_lag"),
+    ("replication_slot_keeps_log", "postgresql_replication_slot"),
     ("runtime_pause", "jvm_gc_"),
     ("network_limit", "system_network_softnet_"),
     ("tickets_exhausted", "mongodb_"),

@@ -8,7 +8,8 @@ use crate::instant::facts::Facts;
 use crate::strength::{FAIR, STRONG, WEAK};
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
-    if let Some((strength, evidence)) = &facts.counts.overflows {
+    // The same queue, by what it refused or by its length.
+    if let Some((strength, evidence)) = facts.counts.overflows.as_ref().filter(|_| facts.accept_queue.is_none()) {
         signs.add(*strength, evidence.clone());
     }
     // Clients beyond a proxy's limit wait in its accept queue.

@@ -57,6 +57,9 @@ fn find(facts: &Facts<'_>, signs: &mut Signs) {
 }
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let needed = &["observed_at", "source", "metric", "labels", "value"];
+    let samples = case.recording.tables.samples.with_columns(needed);
+    samples.map_err(|what| Missing::new(what, "record again; this recording lacks it"))?;
     // It ends before its consequences.
     let view = case.view(case.whole());
     let (shown, first) = began::shown(&view, &Happened::read(&view));
@@ -66,10 +69,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let Some(first) = first.filter(|_| shown.iter().any(|(strength, _)| *strength >= FAIR)) else {
         return Ok(Outcome::Cleared(shown.into_iter().map(|(_, evidence)| evidence).collect()));
     };
-    found(case, &view, shown, first)
+    found(case, shown, first)
 }
 
-fn found(case: &Case<'_>, _view: &View<'_>, shown: Shown, first: i64) -> Result<Outcome, Missing> {
+fn found(case: &Case<'_>, shown: Shown, first: i64) -> Result<Outcome, Missing> {
     let after = [Window { from: first, to: i64::MAX }];
     let failed = Failed::of(failures::unanswered_share(case, &after))?;
     let (mut weights, mut evidence): (Vec<_>, Vec<_>) = shown.into_iter().unzip();

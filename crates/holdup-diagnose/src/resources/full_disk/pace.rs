@@ -10,6 +10,9 @@ const DOWN: f64 = 0.7;
 /// A course says something of a time so many times as long as itself.
 const REACH: f64 = 30.0;
 
+/// A pace shows over minutes: checkpoints and purges give log back that often, seconds.
+const LEAST_S: f64 = 300.0;
+
 /// A clearance needs room for this long, seconds.
 const DAY_S: f64 = 86_400.0;
 
@@ -53,7 +56,7 @@ pub(super) fn outlook(readings: &[(i64, f64)], size: Option<f64>) -> Outlook {
     let left_s = free / per_second;
     match () {
         () if left_s > DAY_S => Outlook::Lasts,
-        () if left_s <= REACH * span_s => Outlook::Fills { left_s, per_second },
+        () if span_s >= LEAST_S && left_s <= REACH * span_s => Outlook::Fills { left_s, per_second },
         () => unknown,
     }
 }
