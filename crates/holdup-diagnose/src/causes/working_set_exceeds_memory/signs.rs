@@ -31,14 +31,13 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
             signs.accounting(strength, evidence, heavy.share(read));
         }
     }
-    // A read by PostgreSQL, or the wait for a page of its buffers that another one is read into.
-    let of_page =
-        |_: &str, state: &str| ["DataFileRead", "BufferMapping", "BufferIO"].iter().any(|of| state.ends_with(of));
-    signs.extend(WEAK, facts.sessions_in(MOST, "waited for a page that was not in memory", of_page));
     signs.extend(facts.of_disk(FAIR * 0.9), facts.disk_that(|work| work == DiskWork::ReadsPages));
     signs.extend(facts.of_disk(FAIR), facts.disk_that(|work| work == DiskWork::ReadsWindows));
-    if !facts.clouds.is_empty() {
-        let reads = |_: &str, state: &str| kind(state) == WaitKind::Read;
-        signs.extend(FAIR * 0.9, facts.sessions_in(MOST, "waited for pages that are not in memory", reads));
-    }
+    // A read by PostgreSQL, or the wait for a page of its buffers that another one is read into. A managed
+    // database's own figures tell whether its volume is at a limit.
+    let of_page =
+        |_: &str, state: &str| ["DataFileRead", "BufferMapping", "BufferIO"].iter().any(|of| state.ends_with(of));
+    let strength = if facts.clouds.is_empty() { WEAK } else { FAIR * 0.9 };
+    let waits = |of: &str, state: &str| of_page(of, state) || kind(state) == WaitKind::Read;
+    signs.extend(strength, facts.sessions_in(MOST, "waited for a page that was not in memory", waits));
 }
