@@ -39,7 +39,7 @@ const MOST_NOTES: usize = 100;
 /// Letters of a file's text that a message shows.
 const SHOWN_LETTERS: usize = 60;
 
-/// How the message about a document begins that is no answer of aws.
+/// How the message about a document begins that aws did not print.
 const UNKNOWN: &str = "not a known answer of aws";
 
 /// Whether a file was refused because it is something else, and not because it is broken.

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_nobody_reads_is_said_to_look_like_its_nearest_kind() {
+    fn an_unknown_file_is_said_to_look_like_its_nearest_kind() {
         let kind = |head: &[u8]| nearest(head).map(|nearest| nearest.kind);
         for (head, expected) in [
             (&b"\x1f\x8b\x08\x00"[..], Some("gzip")),

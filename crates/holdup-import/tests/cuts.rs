@@ -295,7 +295,7 @@ fn mutated(text: &str, random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn no_mutation_of_a_paste_panics_or_makes_a_number_that_is_none() {
+fn no_mutation_of_a_paste_panics_or_makes_a_number_that_is_not_finite() {
     let corpus = [
         include_str!("corpus/cuts.txt"),
         include_str!("corpus/locks_and_plans.txt"),

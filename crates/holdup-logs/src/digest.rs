@@ -19,6 +19,7 @@ pub mod general_log;
 pub mod histogram;
 pub mod history;
 pub mod input;
+pub mod listener;
 pub mod loose;
 pub mod measure;
 pub mod mongod;

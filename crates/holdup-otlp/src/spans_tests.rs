@@ -290,6 +290,6 @@ fn a_failure_is_seen_where_the_status_says_nothing() {
         assert_eq!(status(attributes, 0, false), expected, "{attributes:?}");
     }
     assert_eq!(status(&[], 0, true), "error");
-    // Whoever set it knows that the exception was dealt with.
+    // The app that set it knows that the exception was dealt with.
     assert_eq!((status(&[("error", "true")], 1, true), status(&[], 2, false)), ("ok".into(), "error".into()));
 }

@@ -2,6 +2,8 @@
 //! `plans`. PostgreSQL's text and JSON, MySQL's and MariaDB's JSON and tree. Values of statements never
 //! appear in the output. No I/O.
 
+#![forbid(unsafe_code)]
+
 mod json;
 pub mod mysql;
 pub mod postgresql;

@@ -26,7 +26,7 @@ const ACCESSES: &[(&str, &str)] = &[
     ("Constant row from ", "const"),
 ];
 
-/// The tree of these lines; none if the first is no node.
+/// The tree of these lines; none if the first is not a node.
 pub fn tree(text: &str) -> Option<Node> {
     // Open nodes, each with its column.
     let mut open: Vec<(usize, Node)> = Vec::new();

@@ -37,7 +37,7 @@ pub const DISK_FULL: &str = "disk_full";
 pub const RESTART: &str = "restart";
 
 /// Why a server began anew, in the label `why` of [`RESTART`]: it had crashed, a standby took over,
-/// somebody asked for it, or it is not known.
+/// it was requested, or the reason is not known.
 pub const WHY: [&str; 4] = [CRASH, FAILOVER, REQUESTED, UNKNOWN];
 /// The server had not shut down: it recovered from its log.
 pub const CRASH: &str = "crash";
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_and_errors_are_told_apart() {
+    fn kinds_and_errors_are_distinct() {
         let all = [
             OUT_OF_MEMORY_KILL,
             HUNG_TASK,

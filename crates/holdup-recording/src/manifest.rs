@@ -268,7 +268,7 @@ pub struct Manifest {
     pub tables: BTreeMap<String, u64>,
 }
 
-/// A user's word that something is slow or fails. Whoever hands over evidence says so, with or
+/// A user's word that something is slow or fails. A user who hands over evidence says so, with or
 /// without a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reported {

@@ -94,7 +94,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Creates `dir` and starts a recording of files in it: whoever pushes rows waits for the disk.
+    /// Creates `dir` and starts a recording of files in it: a caller that pushes rows waits for the disk.
     ///
     /// # Errors
     /// Those of [`Self::create_within`].

@@ -13,8 +13,6 @@ use holdup_signals::host::throttle::Unit;
 use holdup_signals::view::stretches::within;
 use holdup_signals::{View, Window};
 
-use super::Signs;
-use super::facts::Facts;
 use super::load::time;
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength, WEAK};
 
@@ -23,7 +21,7 @@ const LABEL: &str = "db_instance";
 
 /// Fewest points of a stretch that is more than a moment; a shorter view counts as a whole.
 const POINTS: usize = 4;
-/// Share (0-1) of the points of a stretch that must be in the state it is of.
+/// Share (0-1) of the points of a stretch that must be in the state.
 const MOSTLY: f64 = 0.8;
 /// Most points in a row that may be out of it.
 const LAPSE: usize = 2;
@@ -150,20 +148,6 @@ impl Course<'_> {
 
 /// A sign of a cause in a provider's figures.
 pub(crate) type CloudSign = (Strength, Evidence);
-
-/// Adds signs of a volume, with the share of the sampled sessions that wait for it.
-pub(crate) fn add_of_volume(
-    facts: &Facts<'_>,
-    signs: &mut Signs,
-    of: impl Fn(&CloudDatabase<'_>) -> Option<CloudSign>,
-) {
-    for (strength, evidence) in facts.clouds.iter().filter_map(of) {
-        match facts.volume_share() {
-            Some(share) => signs.accounting(strength, evidence, share),
-            None => signs.add(strength, evidence),
-        }
-    }
-}
 
 impl<'c> CloudDatabase<'c> {
     /// The databases whose figures the view has.

@@ -134,7 +134,7 @@ fn closed(view: &View<'_>) -> Option<Sign> {
     });
     let ports = range.unwrap_or(PORTS);
     let waiting = view.gauge(metrics::tcp::SOCKETS.name, &[("state", "TIME-WAIT")], "").ok()?;
-    // Those that a server closed hold its own port, which is no shortage.
+    // Those that a server closed hold its own port, which is not a shortage.
     let strength = if waiting.max >= NEARLY * ports { FAIR } else { WEAK };
     let text = format!(
         "{:.0} closed connections held a port each (TIME_WAIT), of {ports:.0} for connections to one server",

@@ -13,7 +13,7 @@ use holdup_signals::view::stretches::within;
 use holdup_signals::{Disk, Gauge, View};
 
 use super::accept_queue::AcceptQueue;
-use super::cloud::CloudDatabase;
+use super::cloud::{CloudDatabase, CloudSign};
 use super::counts::Counts;
 use super::documents::Documents;
 use super::happened::Happened;
@@ -21,7 +21,7 @@ use super::load::{Heaviest, Load, WaitKind, kind};
 use super::pods::Pods;
 use super::sessions::Sessions;
 use super::statements::Statements;
-use super::{MANY, OF_WINDOW, Share, Sign, machine};
+use super::{MANY, OF_WINDOW, Share, Sign, Signs, machine};
 use crate::next_command::Machine;
 use crate::resources::cpu::{FULL, gives_way_seconds};
 use crate::resources::disk::{BUSY, QUEUED, what_it_does};
@@ -297,9 +297,16 @@ impl<'c> Facts<'c> {
         Some(Sign { evidence, share: Some(share) })
     }
 
+    /// Adds signs of a volume, with the share of the sampled sessions that wait for it.
+    pub fn add_of_volume(&self, signs: &mut Signs, of: impl Fn(&CloudDatabase<'_>) -> Option<CloudSign>) {
+        for (strength, evidence) in self.clouds.iter().filter_map(of) {
+            signs.add(strength, Sign { evidence, share: self.volume_share() });
+        }
+    }
+
     /// The share of the sampled sessions that wait for a managed database's volume; none if no figure
     /// tells.
-    pub fn volume_share(&self) -> Option<Share> {
+    fn volume_share(&self) -> Option<Share> {
         let sessions = self.sessions.as_ref().filter(|sessions| sessions.is_load)?;
         let at_volume =
             |state: &str| matches!(kind(state), WaitKind::Read | WaitKind::Flush | WaitKind::Log | WaitKind::Temporary);
@@ -310,7 +317,7 @@ impl<'c> Facts<'c> {
 
     /// Sessions of a MySQL that look idle, and those that work, if the first are many and nothing else
     /// explains them: CPUs have room, no disk is full, and no queue was counted. Pools keep connections
-    /// that nobody uses, and queued ones were used lately: without a pool of threads that is known,
+    /// that are not used, and queued ones were used lately: without a pool of threads that is known,
     /// nearly all were.
     pub fn hidden_idle(&self) -> Option<(f64, f64)> {
         /// No request waits longer without an error.

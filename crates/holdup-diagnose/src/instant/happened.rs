@@ -127,7 +127,7 @@ mod tests {
     use crate::testing::SyntheticRecording;
 
     #[test]
-    fn what_happened_shortly_before_counts_and_long_before_does_not() {
+    fn events_from_shortly_before_count_and_older_ones_do_not() {
         let rows = [(100, "host", "restart", &[][..]), (2_000, "host", "restart", &[("count", "3")])];
         let made = SyntheticRecording::new(3_000).events(&rows);
         let counted = |from: i64| {

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_time_counts_and_absent_points_are_nobody() {
+    fn the_busiest_time_counts_and_absent_points_add_nothing() {
         let wait = |event| [("wait_event", event), ("wait_event_type", "IO")];
         let made = SyntheticRecording::new(100)
             .counted("pi", TOTAL, &[], |s| if (40..60).contains(&s) { 20.0 } else { 1.0 })

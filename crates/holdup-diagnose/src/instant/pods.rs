@@ -210,8 +210,8 @@ impl<'c> Pods<'c> {
         }
     }
 
-    /// Containers that ended in `window` by themselves or by somebody else, and were restarted: neither
-    /// for lack of memory nor by a probe. One that had done its work is no failure.
+    /// Containers that ended in `window` by themselves or from outside, and were restarted: neither
+    /// for lack of memory nor by a probe. One that had done its work did not fail.
     pub fn restarts(&self, window: Window, signs: &mut Signs) {
         let is_other = |one: &Container| one.out_of_memory == 0 && one.kills + one.liveness_failures == 0;
         let failed = |reason: &str, code: &str| !matches!(reason, FOR_MEMORY | "Completed" | "unknown") && code != "0";

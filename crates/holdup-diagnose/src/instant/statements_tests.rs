@@ -1,3 +1,5 @@
+//! Signs in the statements of logs and digests, each beside one that looks like it and is sound.
+
 use holdup_recording::plan::Node;
 use holdup_recording::rows::{Event, Plan, Stage};
 use holdup_recording::{Labels, Recording};

@@ -84,7 +84,7 @@ fn stretch<'c>(case: &'c Case<'_>, counted: Option<&CounterJudgement>) -> (Windo
 impl Ground<'_, '_> {
     fn judge(&self) -> Judgement {
         let search = Search { case: self.case, counted: self.counted, facts: &self.facts, is_instant: self.is_instant };
-        let mut found = search.suspects();
+        let mut found = search.suspects(limits::reached(self.case, &self.facts));
         let said = self.facts.pods.says();
         let first = found.first().map_or(0.0, |suspect| suspect.confidence);
         found.retain(|suspect| suspect.confidence >= RIVALS * first);

@@ -32,6 +32,7 @@ pub mod rows_read;
 pub mod runtime;
 pub mod services;
 pub mod sessions;
+pub(crate) mod slow_service;
 pub mod slowed_operations;
 pub mod slower;
 mod statement_owner;

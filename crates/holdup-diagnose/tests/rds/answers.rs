@@ -107,7 +107,7 @@ fn panel(course: &Course, figures: &[&Figure]) -> String {
     text + "\n"
 }
 
-/// `get-resource-metrics`: the load and its parts; nobody at an event is no point.
+/// `get-resource-metrics`: the load and its parts; an event without sessions has no point.
 fn insights(course: &Course) -> String {
     let mut random = Random::new(course.seed ^ 0x77);
     let mut total = Vec::new();

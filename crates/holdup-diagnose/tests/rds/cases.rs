@@ -74,7 +74,7 @@ fn replica(minute: &mut Minute, random: &mut Random, _: f64) {
     }
 }
 
-/// A standby takes over: for some minutes nobody is connected, then its memory is cold.
+/// A standby takes over: for some minutes no client is connected, then its memory is cold.
 fn failover(minute: &mut Minute, random: &mut Random, _: f64) {
     if minute.since >= 0.0 {
         minute.uptime = 60.0 * minute.since;

@@ -56,7 +56,7 @@ pub(super) fn read(bytes: &[u8], aws: &mut Aws) -> Result<(), String> {
     let text = start(&text);
     let mut panel = Panel { aws, points: 0, series: 0, has_zone: true };
     if text.starts_with(['{', '[']) {
-        let document: Value = serde_json::from_str(text).map_err(|e| format!("this is no JSON of a panel: {e}"))?;
+        let document: Value = serde_json::from_str(text).map_err(|e| format!("not the JSON of a panel: {e}"))?;
         panel.frames(&document, 0)?;
     } else {
         panel.table(text)?;

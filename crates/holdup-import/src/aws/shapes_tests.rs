@@ -89,7 +89,7 @@ fn csv_of_cloudwatchs_console_has_any_header_lines() {
     for text in [plain, labelled, quoted] {
         let figures = read(&[("metrics.csv", text)]);
         let cpu = one(&figures, "aws_cpu_utilization_ratio", &[]);
-        assert_eq!(cpu.points, [(TEN + 30 * SECOND, 0.25)], "a gap is no zero: {text}");
+        assert_eq!(cpu.points, [(TEN + 30 * SECOND, 0.25)], "a gap is not a zero: {text}");
         let memory = one(&figures, "aws_freeable_memory_bytes", &[]);
         assert_eq!((memory.points.len(), memory.period_ns, memory.points[1].1), (2, 60 * SECOND, 2000.0), "{text}");
     }
@@ -123,7 +123,7 @@ fn panels_of_grafana_in_all_their_shapes() {
 }
 
 #[test]
-fn what_is_no_panel_is_not_taken_for_one() {
+fn other_documents_are_not_taken_for_a_panel() {
     for text in [
         "id,name\n1,x\n",
         "time,method,path\n2026-11-22T10:00:00Z,GET,/a\n",

@@ -266,7 +266,7 @@ pub(super) fn selected_state(stages: &[Vec<String>]) -> Option<char> {
     found.find_map(|found| found.get(1)?.as_str().chars().next())
 }
 
-/// What a pipeline that ends in `wc -l` or `grep -c` counts, and the lines of it that are none of
+/// What a pipeline that ends in `wc -l` or `grep -c` counts, and the lines of it that do not belong to
 /// these: headers.
 pub(super) fn counted(stages: &[Vec<String>]) -> Option<(Counted, f64)> {
     let surplus = |is: bool| if is { 1.0 } else { 0.0 };
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_count_counts() {
+    fn a_count_has_its_lines() {
         let files = |folder: &str, is_temporary| Some(Counted::Files { folder: folder.to_owned(), is_temporary });
         let sockets = |state: &str| Some(Counted::Sockets { state: state.to_owned() });
         for (command, what) in [

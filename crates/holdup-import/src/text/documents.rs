@@ -2,8 +2,7 @@
 //! below. Readers of such documents take whole files, so each is cut out, and its lines are left
 //! empty in the text that remains. Numbers of lines stay.
 
-use serde::de::IgnoredAny;
-
+use super::json::document;
 use super::{kinds, paste};
 
 /// Places that look like the start of a document, as far as they are tried.
@@ -47,13 +46,6 @@ pub fn cut_documents(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> (Vec<Doc
     }
     let rest = without(bytes, &found);
     (found, rest)
-}
-
-/// The JSON value that `text` begins with.
-pub(super) fn document(text: &str) -> Option<&str> {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
-    values.next()?.ok()?;
-    text.get(..values.byte_offset())
 }
 
 /// Whether the text has nothing but empty lines and commands behind prompts.

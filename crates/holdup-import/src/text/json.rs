@@ -37,6 +37,13 @@ pub(super) fn read(lines: &[Line]) -> Option<Document> {
     Some(Document { value: found.value, used, is_cut: found.is_cut })
 }
 
+/// The JSON value that `text` begins with.
+pub(super) fn document(text: &str) -> Option<&str> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    values.next()?.ok()?;
+    text.get(..values.byte_offset())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::paste;

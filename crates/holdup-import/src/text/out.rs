@@ -7,10 +7,11 @@ use holdup_recording::metrics::{self, Metric};
 use holdup_recording::rows::{Event, Sample, Session, Setting};
 use holdup_recording::{Batch, Labels};
 
-use super::kinds::TITLES;
-
 /// The source of the host's rows.
 pub(super) const HOST: &str = "host";
+
+/// The source of sessions that the titles of PostgreSQL's processes tell.
+pub(super) const TITLES: &str = "postgresql://ps";
 
 /// The modes of CPU time, as the collector of the host names them.
 pub(super) const MODES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "interrupt", "softirq", "steal"];

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_around_every_line_is_left_out() {
+    fn the_frame_of_every_line_is_left_out() {
         assert_eq!(
             texts(b"> Tcp:\n>     7 segments sent out\n>\n> Udp:\n"),
             ["Tcp:", "    7 segments sent out", "", "Udp:"]

@@ -143,7 +143,7 @@ impl Columns {
                 None => usual.iter().find_map(|usual| plain.iter().position(|name| name == usual)),
             };
         }
-        // Whoever names the end does not mean another column that happens to be called a duration.
+        // A named end goes before another column that happens to be called a duration.
         if self.given("end").is_some() && self.given("duration").is_none() {
             of[fact("duration")] = None;
         }
@@ -174,7 +174,7 @@ fn lacking(places: &Places) -> Vec<String> {
     let lacks = |(name, costs): &(&str, &str)| places.of[fact(name)].is_none().then(|| format!("{name} ({costs})"));
     let costs = [
         ("parent", "without it no span is part of a request of another"),
-        ("service", "all spans are of one unknown service"),
+        ("service", "all spans belong to one unknown service"),
         ("kind", "spans are requests or calls by where a service begins"),
         ("status", "failed requests are not seen"),
     ];
@@ -320,7 +320,7 @@ fn workload(pod: &str) -> &str {
     }
 }
 
-/// Whether a parent's id says that there is none.
+/// Whether a parent's id stands for no parent.
 fn is_none(id: &str) -> bool {
     ["", "root", "null", "none", "nan", "-1", "-"].contains(&id.to_ascii_lowercase().as_str())
         || id.bytes().all(|digit| digit == b'0')

@@ -12,7 +12,7 @@ const STRETCHES_MAX: usize = 64;
 /// The least width, microseconds: most logs tell no less than a second.
 const WIDTH_US: i64 = 1_000_000;
 
-/// An end this far from a start and the duration is of another zone, microseconds.
+/// An end this far from a start and the duration belongs to another zone, microseconds.
 const NEAR_US: u64 = 60_000_000;
 
 /// Sums of the executions that ended in one stretch.

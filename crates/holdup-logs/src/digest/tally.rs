@@ -11,10 +11,10 @@ use crate::digest::attribute::{Attributes, QUERY_TIME};
 use crate::digest::block::Lines;
 use crate::digest::course::Course;
 use crate::digest::event::{Event, Kind, Position};
+use crate::digest::listener::Listener;
 use crate::digest::loose::LooseEnd;
 use crate::digest::measure::ServerSums;
 use crate::digest::plan::LoggedPlan;
-use crate::digest::postgres::heard::Listener;
 use crate::digest::problem::Problems;
 use crate::digest::room::{Key, Rest, Room};
 use crate::digest::select::Select;
@@ -179,7 +179,7 @@ impl Tally {
         }
     }
 
-    /// Whether entries of PostgreSQL's log that continue another one are of use.
+    /// Whether entries of PostgreSQL's log that continue another one are useful.
     pub(super) fn wants(&self, severity: &[u8]) -> bool {
         self.listener.is_some() || severity == b"DETAIL" && self.watch.is_some()
     }

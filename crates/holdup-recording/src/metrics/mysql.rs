@@ -6,7 +6,7 @@ metrics! {
 
     Gauge SESSIONS: Count = "mysql_sessions", "Sessions by `command` and `true_state` (queued, lock_wait, executing, idle)";
     Gauge REPLICA_LAG: Seconds = "mysql_replica_lag_seconds", "How far a replica is behind, by its own account";
-    Gauge REPLICA_DELAY: Seconds = "mysql_replica_delay_seconds", "How far behind a replica is told to stay (SQL_Delay)";
+    Gauge REPLICA_DELAY: Seconds = "mysql_replica_delay_seconds", "How far behind a replica stays by its setting (SQL_Delay)";
     Gauge REPLICA_IO_RUNNING: Boolean = "mysql_replica_io_running", "Whether the replica receives";
     Gauge REPLICA_SQL_RUNNING: Boolean = "mysql_replica_sql_running", "Whether the replica applies what it received";
     Gauge INNODB_HISTORY_LIST_LENGTH: Count = "mysql_innodb_history_list_length", "Undo logs that are not purged yet";

@@ -352,7 +352,7 @@ impl Flush {
     /// What the recording lacks; none if it is complete.
     pub(super) fn coverage(&self) -> Option<Coverage> {
         let lost = self.memory.lost_rows() + if self.has_failed() { self.pending.len() as u64 } else { 0 };
-        // What was lost is not in any table: whoever made the recording has to know.
+        // What was lost is not in any table: its maker has to know.
         let state = if lost > 0 { CoverageState::Failed } else { CoverageState::Partial };
         let of = |state, why: String| Coverage {
             reads_total: self.writes - self.failed_writes,

@@ -18,7 +18,7 @@ use crate::time::requests::{ClientView, Second};
 /// Spans to look at, at most: of more traces an even choice.
 const SPANS_MAX: usize = 2_000_000;
 
-/// Requests of an interval, at least: fewer are no distribution.
+/// Requests of an interval, at least: fewer do not make a distribution.
 const REQUESTS_LEAST: u64 = 10;
 /// Intervals, at least, however few the requests are.
 const INTERVALS_LEAST: i64 = 12;

@@ -106,7 +106,7 @@ fn the_deepest_service_that_failed_is_the_first() {
 }
 
 #[test]
-fn more_of_a_slow_operation_is_no_slower_time() {
+fn more_of_a_slow_operation_does_not_slow_the_service() {
     let one = |number: i64, is_long: bool| {
         let took_ms = if is_long { 300 } else { 10 } + number % 5;
         let id = if is_long { "long" } else { "short" };

@@ -130,7 +130,7 @@ pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(Cli
     all
 }
 
-/// Whether traces say more of requests than the best of the other accounts, which is of `origin`: the
+/// Whether traces say more of requests than the best of the other accounts, that of `origin`: the
 /// counters of an import of these traces hold less than they do, and nothing else timed a request.
 pub fn traces_say_more(origin: Origin, index: &Index, is_of_traces: impl Fn(&str) -> bool) -> bool {
     match origin {

@@ -11,7 +11,7 @@ mod kubernetes;
 mod mixed;
 mod packets;
 #[cfg(test)]
-mod pastes;
+mod pastes_tests;
 mod sorted;
 mod statement_log;
 mod text;
@@ -271,7 +271,7 @@ struct Report {
     failed: Option<String>,
     /// The segments of a capture, which align its clock with that of another.
     segments: Option<Segments>,
-    /// Why there is no recording: nothing was known in the files.
+    /// Why nothing was recorded: the files have no known output.
     nothing: Option<String>,
     /// The coverage of such files.
     left_out: Vec<Coverage>,

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 const DAY_NS: i64 = 86_400_000_000_000;
 
 /// Keeps the user's word in the recording at `dir`: the answer of a user who can be asked, or, if it
-/// is evidence, that something is wrong, as whoever imports it says.
+/// is evidence, that something is wrong, as its importer says.
 ///
 /// # Errors
 /// If it cannot be kept.
@@ -31,7 +31,7 @@ pub(super) fn keep(dir: &Path, is_evidence: bool, may_ask: bool) -> Result<(), F
 /// Adds the time of `--slow` to a recording's manifest.
 ///
 /// # Errors
-/// If it is no time, or lies outside of the recording.
+/// If it is not a time, or lies outside of the recording.
 pub(super) fn add(manifest: &mut Manifest, said: &str) -> Result<(), Failure> {
     let wrong = |why: String| Failure::Unusable(format!("--slow {said}: {why}"));
     let reported = word(said, manifest).filter(|reported| reported.from.is_some());

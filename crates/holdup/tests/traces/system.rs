@@ -19,7 +19,7 @@ pub enum Fault {
     Code(f64),
 }
 
-/// What looks like a fault and is none.
+/// Looks like a fault and is not one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LookAlike {
     None,

@@ -7,7 +7,7 @@ use crate::resources::full_disk::{Filling, FullDisk, Room, ShownBy};
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
 use holdup_signals::{Missing, View};
 
-/// Within this time nobody frees space by accident, seconds.
+/// Within this time space is not freed by accident, seconds.
 const SOON_S: f64 = 3_600.0;
 
 /// Within this time it is full before the next day's work, seconds.

@@ -1,6 +1,6 @@
 //! The app waits for a downstream service that it calls over HTTP or RPC.
 
-pub(super) mod by_services;
+mod by_services;
 mod outside;
 
 use crate::change::Fix;

@@ -3,9 +3,8 @@
 use holdup_signals::host::throttle::Unit;
 
 use crate::instant::Signs;
-use crate::instant::cloud::add_of_volume;
 use crate::instant::facts::Facts;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
-    add_of_volume(facts, signs, |database| database.at_ceiling(Unit::Operations));
+    facts.add_of_volume(signs, |database| database.at_ceiling(Unit::Operations));
 }

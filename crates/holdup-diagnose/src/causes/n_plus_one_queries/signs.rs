@@ -10,7 +10,7 @@ use crate::strength::WEAK;
 /// A rate of one statement that a loop makes, calls a second.
 const RATE: f64 = 1_000.0;
 
-/// Longer calls are no mere look-up of a row, seconds.
+/// Longer calls do more than look up a row, seconds.
 const QUICK_S: f64 = 0.002;
 
 /// Its share (0-1) of all calls.

@@ -67,7 +67,7 @@ fn courses<'v>(view: &View<'v>, metric: Metric) -> Vec<Course<'v>> {
         let mut values: Vec<f64> = points.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         let median = *values.get(values.len() / 2)?;
-        // One reading among many that is late is none; a lag that grows is as large as it is now.
+        // One late reading among many is not a lag; a lag that grows is as large as it is now.
         let seconds = last.0.saturating_sub(first.0) as f64 / 1e9;
         let grows = if seconds > 0.0 { (last.1 - first.1) / seconds } else { 0.0 };
         Some(Course { source, labels, level: median.max(last.1), grows })
@@ -116,8 +116,7 @@ fn seconds(view: &View<'_>, (metric, label): Figure) -> Shown {
         }
         let told = delays.get(&(of.source, of.labels.get(label).unwrap_or_default())).copied().unwrap_or(0.0);
         let lag = (of.level - told).max(0.0);
-        let delayed =
-            if told > 0.0 { format!(" more than the {told:.0} s that it is told to stay") } else { String::new() };
+        let delayed = if told > 0.0 { format!(" more than the {told:.0} s of its set delay") } else { String::new() };
         let text = format!("{name} is {} s behind{delayed}{}", thousands(lag), of.pace());
         (worth(lag), of.evidence(view, metric, format!("{lag:.0} s"), "0 s", text))
     });

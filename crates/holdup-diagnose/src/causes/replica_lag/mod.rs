@@ -24,7 +24,7 @@ const DOC: Doc = Doc {
     hurts: "Reads from the replica return old rows: what a user has just saved is not there. A failover to it loses or waits for what it has not applied, and its source keeps log for it.",
     needs: "The replica's own account (--watch mysql://… or postgresql://… of the replica, SHOW REPLICA STATUS in pasted text), its source's account of it (pg_stat_replication, rs.status), or a cloud's figures (ReplicaLag).",
     predicts: "The lag is above ten seconds at most readings, or a thread of the replica does not run.",
-    clears: "The lag is below ten seconds, or as long as the replica is told to stay behind (SQL_Delay); or a replica of PostgreSQL has replayed all that it received.",
+    clears: "The lag is below ten seconds, or as long as the replica's set delay (SQL_Delay); or a replica of PostgreSQL has replayed all that it received.",
     looks_like: "An idle source: the last transaction is old, and nothing is missing. Writes that wait for replicas (replication_wait) are slow, and replicas then are not far behind.",
     fix: "Fix what holds the applier: start a stopped one after its error is understood, split a large transaction, give each table a primary key, let several workers apply, or move reads that need fresh rows to the source.",
     prove: "The lag falls to zero and stays there through the busiest hour.",

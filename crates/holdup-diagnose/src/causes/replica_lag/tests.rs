@@ -28,7 +28,7 @@ fn a_lag_that_grows_is_said_with_its_pace() {
 }
 
 #[test]
-fn jitter_one_late_reading_and_a_delay_that_was_asked_for_are_no_lag() {
+fn jitter_one_late_reading_and_a_set_delay_do_not_count_as_lag() {
     assert_eq!(seen(&mysql(|s| (s % 3) as f64)).0, 0.0);
     assert_eq!(seen(&mysql(|s| if s == 30 { 400.0 } else { 0.0 })).0, 0.0);
     let delayed = mysql(|_| 3_601.0).gauge(REPLICA, "mysql_replica_delay_seconds", &[("channel", "")], 3_600.0);

@@ -25,7 +25,7 @@ const DOC: Doc = Doc {
     predicts: "A slot is not active, and the log that it keeps is gigabytes and grows with each write.",
     clears: "Every slot keeps less than a gigabyte; or the server has none.",
     looks_like: "Log that archive_command cannot archive stays, too (pg_stat_archiver: failed_count), and so does that of wal_keep_size and of a long checkpoint.",
-    fix: "Start the slot's reader again, or drop the slot if nobody needs it. The next checkpoint frees the log. Then set max_slot_wal_keep_size, so that a lost reader cannot fill the disk.",
+    fix: "Start the slot's reader again, or drop the slot if it is not needed. The next checkpoint frees the log. Then set max_slot_wal_keep_size, so that a lost reader cannot fill the disk.",
     prove: "The slot is gone or its lag falls, and the free space of the volume rises after the next checkpoint.",
     references: "PostgreSQL documentation: pg_replication_slots (wal_status, safe_wal_size), Replication Slots, max_slot_wal_keep_size; Amazon RDS user guide: OldestReplicationSlotLag, TransactionLogsDiskUsage.",
 };
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn gigabytes_for_nobody_are_found_with_their_pace() {
+    fn gigabytes_without_a_reader_are_found_with_their_pace() {
         let made = slot("0", |s| 12.0 * GIB + 1e7 * s as f64);
         assert!(chance(&made) >= 0.9);
         let Ok(Outcome::Uncounted(found, _)) = made.judge(&DEFINITION) else { panic!("not found") };
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_keeps_up_and_a_pause_of_seconds_are_none() {
+    fn a_reader_that_keeps_up_and_a_pause_of_seconds_are_not_found() {
         assert_eq!(chance(&slot("1", |s| 2e8 + 1e6 * (s % 5) as f64)), 0.0);
         assert_eq!(chance(&slot("0", |_| 64.0 * 1_048_576.0)), 0.0);
         assert!(matches!(slot("1", |_| 1e6).judge(&DEFINITION), Ok(Outcome::Cleared(_))));

@@ -1,5 +1,5 @@
 //! When servers began anew: by their own logs and a cloud's events, by an uptime that fell, and by
-//! proxies that found nobody listening.
+//! proxies that found no server listening.
 
 use holdup_recording::metrics::{self, Metric};
 use holdup_recording::words::thousands;
@@ -20,7 +20,7 @@ const UPTIMES: [Metric; 4] = [
     metrics::aws::ENGINE_UPTIME,
 ];
 
-/// Uptimes are whole seconds, and a reading takes a while: less is no restart.
+/// Uptimes are whole seconds, and a reading takes a while: less is not a restart.
 const SLACK_S: f64 = 5.0;
 
 /// A server that is up for so long is warm, seconds.
@@ -58,7 +58,7 @@ pub(super) fn shown(view: &View<'_>, happened: &Happened<'_>) -> (Shown, Option<
     (shown, first)
 }
 
-/// A restart that somebody asked for is known to them.
+/// A requested restart is known.
 fn by_why(why: &str) -> Strength {
     match why {
         events::CRASH | events::FAILOVER => CERTAIN,

@@ -11,7 +11,7 @@ use crate::instant::facts::Facts;
 use crate::instant::happened::Happened;
 use crate::next_command::{Managed, NextCommand};
 use crate::strength::FAIR;
-use holdup_signals::{Missing, View, Window};
+use holdup_signals::{Missing, Window};
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::Rarely,

@@ -1,6 +1,5 @@
 //! The app's own code waits: it sleeps while it has a request, alone or under a lock.
 
-use super::downstream_slow::by_services::SlowService;
 use super::{Cause, CauseFinding, Contribution, Definition, Doc, Judge, Occurs, Others, Outcome, Role, Source::Of, ms};
 use crate::case::Case;
 use crate::change::Fix;
@@ -9,6 +8,7 @@ use crate::resources::connections::{ConnectionHold, NAMES};
 use crate::resources::is_too_small;
 use crate::resources::own_waits::OwnWaits;
 use crate::resources::services::Services;
+use crate::resources::slow_service::SlowService;
 use crate::resources::unowned::UnownedTime;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::Missing;

@@ -93,7 +93,7 @@ mod tests {
     use super::not_pasted;
 
     #[test]
-    fn what_was_pasted_is_not_asked_for_again() {
+    fn pasted_outputs_are_not_asked_for_again() {
         let pasted = ["iostat", "show processlist", "ss"].map(str::to_owned);
         assert_eq!(not_pasted("iostat -x 1 10", &pasted), "");
         assert_eq!(not_pasted("SHOW FULL PROCESSLIST;", &pasted), "");

@@ -3,7 +3,6 @@
 
 use holdup_signals::evidence::Evidence;
 
-use super::limits;
 use crate::case::Case;
 use crate::causes::{Cause, Trait};
 use crate::counters::{CounterJudgement, Named};
@@ -15,7 +14,7 @@ use crate::verdict::NAMED;
 /// harmless.
 const UNTIMED: f64 = 0.8;
 
-/// What is left (0-1) of a sign that was there as much in the time that nobody called slow.
+/// What is left (0-1) of a sign that was there as much in the time outside of the slow stretch.
 const USUAL: f64 = 0.3;
 
 /// A suspect that accounts for this share (0-1) of those that waited can be all of the harm.
@@ -56,7 +55,7 @@ impl Suspect {
         }
     }
 
-    /// Whether it follows from another, or another from it: then the two are no rivals.
+    /// Whether it follows from another, or another from it: then the two are not rivals.
     pub(super) fn is_linked(&self) -> bool {
         self.follows_from.is_some() || self.leads
     }
@@ -93,12 +92,12 @@ pub(super) struct Search<'s, 'c, 'r> {
 }
 
 impl Search<'_, '_, '_> {
-    /// The suspects, the likeliest first; a root before what follows from it.
-    pub(super) fn suspects(&self) -> Vec<Suspect> {
+    /// The suspects, with those whose limits were reached, the likeliest first; a root before what follows from it.
+    pub(super) fn suspects(&self, at_limit: Vec<Suspect>) -> Vec<Suspect> {
         let mut all: Vec<Suspect> = Vec::new();
         let counted = self.counted.map(CounterJudgement::suspects).unwrap_or_default();
         let counted = counted.into_iter().map(Suspect::from);
-        for suspect in self.by_signs().into_iter().chain(counted).chain(limits::reached(self.case, self.facts)) {
+        for suspect in self.by_signs().into_iter().chain(counted).chain(at_limit) {
             match all.iter_mut().find(|known| known.cause == suspect.cause) {
                 Some(known) => known.merge(suspect),
                 None => all.push(suspect),
@@ -139,7 +138,7 @@ impl Search<'_, '_, '_> {
         let suspect = |cause: &Cause| {
             let now = weigh(*cause, self.facts)?;
             let before = usual.as_ref().and_then(|usual| weigh(*cause, usual)).map_or(0.0, |before| before.chance);
-            // A server that was killed then is no less killed now.
+            // A server that was killed before was killed all the same.
             let is_usual = if cause.is(Trait::Harm) { 0.0 } else { (before / now.chance.max(1e-9)).min(1.0) };
             let chance = now.chance * (1.0 - (1.0 - USUAL) * is_usual);
             Some(Suspect { share: now.share, ..Suspect::new(*cause, chance, now.evidence) })

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn space_that_comes_and_goes_or_lasts_is_none() {
+    fn space_that_comes_and_goes_or_lasts_does_not_fill() {
         assert_eq!(outlook(&course(|minute| (900.0 - 400.0 * (minute % 2) as f64) * MIB), Some(1e12)), Outlook::Lasts);
         assert_eq!(outlook(&course(|minute| (9e5 - minute as f64) * MIB), None), Outlook::Lasts);
         assert_eq!(outlook(&course(|_| 410.0 * MIB), None), Outlook::Lasts);

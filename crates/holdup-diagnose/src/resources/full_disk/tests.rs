@@ -17,7 +17,7 @@ fn names(made: &SyntheticRecording) -> Vec<(String, ShownBy)> {
 }
 
 #[test]
-fn no_bytes_and_no_inodes_are_no_room() {
+fn no_bytes_and_no_inodes_leave_no_room() {
     assert_eq!(names(&mount("/", "100000000000", "0")), [("/".to_owned(), ShownBy::Bytes)]);
     assert_eq!(names(&mount("/", "100000000000", "900000000")), []);
     let inodes = mount("/var", "100000000000", "50000000000").setting("host", "mount[/var].inodes", "6553600").setting(

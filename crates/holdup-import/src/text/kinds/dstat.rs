@@ -59,7 +59,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     used.max(1)
 }
 
-/// Adds a row; false if it is none of this table.
+/// Adds a row; false if it is not a row of this table.
 fn put(groups: &str, header: &str, line: &str, context: &mut Context) -> bool {
     // A colon in a row is one of a time, so groups are cut at bars alone.
     let names: Vec<Vec<&str>> = header.split('|').map(|group| group.split_whitespace().collect()).collect();

@@ -12,7 +12,7 @@ use holdup_sql::{Dialect, digest_text};
 pub(super) use self::documents::KIND as DOCUMENT;
 pub(super) use self::tabular::KIND as TABLE;
 use super::{Context, Kind, Line, footer_line, postgresql, processlist, table};
-use crate::text::documents::document;
+use crate::text::json::document;
 
 pub(super) const KIND: Kind = Kind::lines("EXPLAIN", |lines| form(lines).is_some(), read);
 
@@ -76,7 +76,7 @@ fn bare(line: &Line) -> &str {
     label.unwrap_or(text)
 }
 
-/// Whether a line stands above a plan, and is no part of it.
+/// Whether a line stands above a plan, and does not belong to it.
 fn is_above(line: &Line) -> bool {
     table::is_drawn_line(&line.text) || HEADERS.contains(&bare(line).trim())
 }

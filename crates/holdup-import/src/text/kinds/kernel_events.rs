@@ -6,23 +6,8 @@ use std::sync::OnceLock;
 use holdup_recording::events;
 use regex::{Captures, Regex};
 
+use super::kernel_event::{KernelEvent, event, part};
 use super::kernel_kill::kill;
-
-/// What one message says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct KernelEvent {
-    pub(super) kind: &'static str,
-    pub(super) text: String,
-    pub(super) labels: Vec<(&'static str, String)>,
-    /// Whether a stack follows that shows where a thread hangs.
-    pub(super) is_hung: bool,
-}
-
-impl KernelEvent {
-    pub(super) fn label(&self, name: &str) -> Option<&str> {
-        self.labels.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
-    }
-}
 
 /// Makes an event of a message that matched.
 type Make = fn(&Captures<'_>) -> Option<KernelEvent>;
@@ -97,15 +82,6 @@ pub(super) fn frame(message: &str) -> Option<&str> {
     let (name, place) = word.split_once("+0x")?;
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(&byte));
     (is_name && place.contains("/0x")).then_some(name)
-}
-
-pub(super) fn event(kind: &'static str, text: String, labels: &[(&'static str, Option<&str>)]) -> KernelEvent {
-    let known = labels.iter().filter_map(|(name, value)| Some((*name, (*value)?.to_owned())));
-    KernelEvent { kind, text, labels: known.collect(), is_hung: false }
-}
-
-pub(super) fn part<'t>(found: &Captures<'t>, name: &str) -> Option<&'t str> {
-    found.name(name).map(|part| part.as_str())
 }
 
 fn hung(found: &Captures<'_>) -> Option<KernelEvent> {

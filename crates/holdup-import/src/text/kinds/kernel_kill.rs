@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 use holdup_recording::{events, words};
 use regex::{Captures, Regex};
 
-use super::kernel_events::{KernelEvent, event, part};
+use super::kernel_event::{KernelEvent, event, part};
 
-/// A limit of more bytes is none: the kernel prints its largest number.
+/// A limit of more bytes does not count: the kernel prints its largest number.
 const NO_LIMIT: u64 = 1 << 50;
 
 /// Facts of a report that stand on lines of their own: the label, words of the line, its pattern.

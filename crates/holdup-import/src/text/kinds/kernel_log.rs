@@ -5,7 +5,8 @@
 use holdup_recording::rows::Thread;
 use holdup_recording::{Labels, events, metrics};
 
-use super::kernel_events::{KernelEvent, frame, parse};
+use super::kernel_event::KernelEvent;
+use super::kernel_events::{frame, parse};
 use super::kernel_kill::{KillReport, merge};
 use super::{Context, DAY_NS, HOST, Kind, Line, clock};
 

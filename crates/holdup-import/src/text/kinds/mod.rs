@@ -15,6 +15,7 @@ mod haproxy;
 mod innodb;
 mod interfaces;
 mod iostat;
+mod kernel_event;
 mod kernel_events;
 mod kernel_files;
 mod kernel_kill;
@@ -59,8 +60,6 @@ mod variables;
 mod vmstat;
 
 use std::cell::LazyCell;
-
-pub(super) use pg_titles::SOURCE as TITLES;
 
 // What the kinds share: they take it from here.
 use super::clock::{self, DAY_NS, is_half, time_of_day};

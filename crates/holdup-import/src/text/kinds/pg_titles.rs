@@ -4,8 +4,7 @@
 use holdup_recording::Text;
 use holdup_recording::rows::Session;
 
-/// The source of such sessions: views of the server know more, and replace them.
-pub(in crate::text) const SOURCE: &str = "postgresql://ps";
+use crate::text::out::TITLES;
 
 /// The session of a process with this command line; none for the server's own processes.
 pub(super) fn session(command: &str, pid: i64, at: i64) -> Option<Session> {
@@ -24,7 +23,7 @@ pub(super) fn session(command: &str, pid: i64, at: i64) -> Option<Session> {
     let client = words.get(place)?.trim_end_matches(')').replace('(', ":");
     Some(Session {
         observed_at: at,
-        source: SOURCE.into(),
+        source: TITLES.into(),
         session_id: pid,
         user: words.get(place - 2).map(|user| Text::from(*user)),
         database: words.get(place - 1).map(|name| Text::from(*name)),

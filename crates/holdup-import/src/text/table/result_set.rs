@@ -4,16 +4,13 @@
 
 use std::borrow::Cow;
 
-use super::shape::{Found, Shape, is_border, is_cut_mark, is_record, is_rule};
-use super::statement::Select;
+use super::shape::{Found, Shape, cells, is_border, is_cut_mark, is_record, is_rule};
+use super::statement::{STATEMENTS, Select};
 use super::{Columns, Row, shape};
 use crate::text::paste::Line;
 
 /// Largest number of lines that one row may span.
 const ROW_LINES: usize = 2_000;
-
-/// Columns that hold a statement, which may hold any character.
-pub(super) const STATEMENTS: &[&str] = &["info", "query", "current_query", "sql_text", "trx_query"];
 
 /// How clients print a missing value.
 const NULLS: [&str; 5] = ["NULL", "\\N", "[NULL]", "<null>", "(null)"];
@@ -334,33 +331,6 @@ fn cut_at(text: &str, places: &[usize]) -> Option<Vec<String>> {
         from = place + 1;
     }
     Some(cells)
-}
-
-/// The cells of a line, and whether a quote is open at its end. A quote within a cell is doubled, or
-/// stands behind a backslash.
-pub(super) fn cells(text: &str, separator: char) -> (Vec<String>, bool) {
-    let (mut cells, mut cell) = (Vec::new(), String::new());
-    let mut is_quoted = false;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if is_quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                cell.push('"');
-            }
-            '\\' if is_quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                let ends = chars.peek().is_none_or(|next| *next == separator);
-                cell.push(if ends { '\\' } else { '"' });
-                is_quoted = !ends;
-            }
-            '"' if is_quoted || cell.trim().is_empty() => is_quoted = !is_quoted,
-            c if c == separator && !is_quoted => cells.push(std::mem::take(&mut cell)),
-            c => cell.push(c),
-        }
-    }
-    cells.push(cell);
-    (cells, is_quoted)
 }
 
 /// `3 rows in set (0.00 sec)`, `(3 rows)`

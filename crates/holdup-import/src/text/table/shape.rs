@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 
 use super::Columns;
-use super::result_set::cells;
 use super::statement::{Item, Select, column_of};
 use crate::text::number::number;
 use crate::text::paste::Line;
@@ -268,4 +267,31 @@ fn labels(lines: &[Line]) -> Vec<String> {
 pub(super) fn between_bars(text: &str) -> &str {
     let inner = text.strip_prefix('|').unwrap_or(text);
     inner.strip_suffix('|').filter(|_| inner.len() < text.len()).unwrap_or(inner)
+}
+
+/// The cells of a line, and whether a quote is open at its end. A quote within a cell is doubled, or
+/// stands behind a backslash.
+pub(super) fn cells(text: &str, separator: char) -> (Vec<String>, bool) {
+    let (mut cells, mut cell) = (Vec::new(), String::new());
+    let mut is_quoted = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if is_quoted && chars.peek() == Some(&'"') => {
+                chars.next();
+                cell.push('"');
+            }
+            '\\' if is_quoted && chars.peek() == Some(&'"') => {
+                chars.next();
+                let ends = chars.peek().is_none_or(|next| *next == separator);
+                cell.push(if ends { '\\' } else { '"' });
+                is_quoted = !ends;
+            }
+            '"' if is_quoted || cell.trim().is_empty() => is_quoted = !is_quoted,
+            c if c == separator && !is_quoted => cells.push(std::mem::take(&mut cell)),
+            c => cell.push(c),
+        }
+    }
+    cells.push(cell);
+    (cells, is_quoted)
 }

@@ -3,7 +3,8 @@
 
 use holdup_sql::{Dialect, Lexer, TokenKind};
 
-use super::result_set::STATEMENTS;
+/// Columns that hold a statement, which may hold any character.
+pub(super) const STATEMENTS: &[&str] = &["info", "query", "current_query", "sql_text", "trx_query"];
 
 /// Most bytes of a statement that are read.
 const BYTES: usize = 8 << 10;

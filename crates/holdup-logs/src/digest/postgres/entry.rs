@@ -7,10 +7,10 @@ use holdup_sql::Dialect;
 
 use crate::digest::attribute::{QUERY_TIME, duration};
 use crate::digest::event::{Event, Kind, Position};
+use crate::digest::listener::{Listener, Message};
 use crate::digest::loose::{LooseEnd, Waiting};
 use crate::digest::plan;
 use crate::digest::postgres::fact;
-use crate::digest::postgres::heard::Joined;
 use crate::digest::postgres::prefix::Fields;
 use crate::digest::problem::Problem;
 use crate::digest::tally::Tally;
@@ -310,6 +310,55 @@ fn error(entry: &Entry, tally: &mut Tally) {
     tally.server.error(entry.severity, entry.message);
     if entry.message == b"deadlock detected" {
         tally.server.count("deadlocks");
+    }
+}
+
+/// Joins entries to messages.
+#[derive(Debug, Default)]
+struct Joined(Option<Message>);
+
+/// Whether an entry reports an execution, without its plan.
+fn is_execution(text: &[u8]) -> bool {
+    let behind = text.strip_prefix(b"duration: ").and_then(|rest| rest.get(..rest.len().min(64)));
+    behind.is_some_and(|rest| memchr::memmem::find(rest, b" plan:").is_none())
+        || [&b"statement:"[..], b"execute "].iter().any(|begin| text.starts_with(begin))
+}
+
+impl Joined {
+    /// Takes the next entry.
+    fn take(&mut self, entry: &Entry, listener: &Listener) {
+        // The server begins each further line of a text with a tab.
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("\n\t", "\n");
+        if super::continues(entry.severity) {
+            if let Some(open) = self.0.as_mut().filter(|open| open.pid == entry.fields.pid) {
+                match entry.severity {
+                    b"DETAIL" => open.detail = text(entry.message),
+                    b"STATEMENT" => open.statement = text(entry.message),
+                    _ => {}
+                }
+            }
+            return;
+        }
+        self.end(listener);
+        if is_execution(entry.message) {
+            return;
+        }
+        self.0 = Some(Message {
+            at_us: entry.fields.at_us,
+            pid: entry.fields.pid,
+            database: text(entry.fields.database),
+            severity: text(entry.severity),
+            text: text(entry.message),
+            detail: text(entry.detail),
+            statement: text(entry.statement),
+        });
+    }
+
+    /// No part of the last message is to come.
+    fn end(&mut self, listener: &Listener) {
+        if let Some(message) = self.0.take() {
+            listener.hear(&message);
+        }
     }
 }
 

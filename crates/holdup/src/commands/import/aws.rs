@@ -111,7 +111,7 @@ impl From<Failure> for Refusal {
     }
 }
 
-/// Reads one file; whether it is of Amazon's.
+/// Reads one file; returns whether Amazon's tools made it.
 fn read(file: InputFile, aws: &mut Aws, others: &mut Figures) -> Result<bool, Refusal> {
     let name = file.name.clone();
     if cloud::is_one(&String::from_utf8_lossy(&file.head)) {

@@ -1,3 +1,5 @@
+//! Logs of databases as recordings: what is read of each kind, and what is left open.
+
 use std::io::Cursor;
 
 use holdup_recording::Recording;

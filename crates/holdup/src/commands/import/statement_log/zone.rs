@@ -39,7 +39,7 @@ impl Zone {
     /// What is not known.
     pub fn note(&self) -> Option<String> {
         let name = self.name.as_ref()?;
-        Some(format!("the log's times are of the zone {name}, and read as UTC"))
+        Some(format!("the log has times of the zone {name}, which were read as UTC"))
     }
 }
 
