@@ -118,7 +118,7 @@ fn each_sign_shows_its_cause_and_a_sound_host_shows_none() {
             "refused connections that grow",
             C::AcceptQueueOverflow,
             host().counter("host", overflows, &[], 30.0),
-            0.7,
+            0.5,
             host().counter("host", overflows, &[], 0.0),
         ),
         (

@@ -137,5 +137,5 @@ fn other_documents_are_not_taken_for_a_panel() {
     }
     let mut aws = Aws::default();
     assert!(aws.read_panel(b"Time,a\n", "x.csv").unwrap_err().message.contains("no series with times"));
-    assert!(aws.read_panel(b"{", "x.json").unwrap_err().message.contains("no JSON of a panel"));
+    assert!(aws.read_panel(b"{", "x.json").unwrap_err().message.contains("not the JSON of a panel"));
 }

@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(said("since the deploy"), Some((None, None)));
         let added = |said: &str| add(&mut manifest.clone(), said).map_err(|failure| failure.to_string());
         assert_eq!(added("14:30:10"), Ok(()));
-        assert!(added("14:45").unwrap_err().contains("outside the recording"));
+        assert!(added("14:45-14:50").unwrap_err().contains("outside the recording"));
         assert!(added("since the deploy").unwrap_err().contains("expected a time"));
         assert_eq!(word("since the deploy", &manifest).unwrap().words.as_deref(), Some("since the deploy"));
     }

@@ -112,7 +112,7 @@ fn response_time_by_the_log_of_nginx() {
     assert_eq!(imported["lines"]["lines"], PHASES.iter().sum::<usize>(), "{imported}");
     let diagnosis = finish(holdup(["diagnose", "--json"]).arg(&recording), 60).json();
     let symptom = diagnosis["symptom"].as_str().unwrap_or_else(|| panic!("{diagnosis:#}")).to_owned();
-    assert_eq!(diagnosis["culprit"], "downstream_slow", "{diagnosis:#}");
+    assert_eq!(diagnosis["findings"][0]["cause"], "downstream_slow", "{diagnosis:#}");
     let started = holdup_access::time::parse(diagnosis["started_at"].as_str().unwrap()).unwrap() as f64 / 1e9;
     let bound = |key: &str| started + diagnosis["episode"][key].as_f64().unwrap_or_else(|| panic!("{diagnosis:#}"));
     let (from, to) = (bound("from_s"), bound("to_s"));

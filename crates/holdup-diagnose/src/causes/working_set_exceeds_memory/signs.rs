@@ -37,7 +37,12 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     // database's own figures tell whether its volume is at a limit.
     let of_page =
         |_: &str, state: &str| ["DataFileRead", "BufferMapping", "BufferIO"].iter().any(|of| state.ends_with(of));
-    let strength = if facts.clouds.is_empty() { WEAK } else { FAIR * 0.9 };
+    let strength = match facts.clouds.is_empty() {
+        // A vacuum reads pages, too, and takes the place of others.
+        true if facts.vacuums.is_some() => WEAK * 0.5,
+        true => WEAK,
+        false => FAIR * 0.9,
+    };
     let waits = |of: &str, state: &str| of_page(of, state) || kind(state) == WaitKind::Read;
     signs.extend(strength, facts.sessions_in(MOST, "waited for a page that was not in memory", waits));
 }

@@ -66,10 +66,10 @@ fn not_pasted(line: &str, pasted: &[String]) -> String {
     let is_pasted = |command: &&str| {
         let command = command.trim().trim_end_matches(';').to_lowercase().replace(" full ", " ");
         let words: Vec<&str> = command.split_whitespace().collect();
-        // A kind is called by its program, by its statement, or by its view.
+        // A kind is called by its program, alone or with what it does, or by its view.
         let is_of = |kind: &String| {
-            let is_program = !kind.starts_with("show ") && kind.split_whitespace().next() == words.first().copied();
-            is_program || command.starts_with(kind.as_str()) || words.contains(&kind.as_str())
+            let is_view = kind.contains('_') && words.contains(&kind.as_str());
+            command == *kind || command.starts_with(&format!("{kind} ")) || is_view
         };
         !words.is_empty() && pasted.iter().any(is_of)
     };
@@ -97,6 +97,8 @@ mod tests {
         let pasted = ["iostat", "show processlist", "ss"].map(str::to_owned);
         assert_eq!(not_pasted("iostat -x 1 10", &pasted), "");
         assert_eq!(not_pasted("SHOW FULL PROCESSLIST;", &pasted), "");
+        let pods = "kubectl exec -n shop web-0 -- ss -ltn; sleep 9".to_owned();
+        assert_eq!(not_pasted(&pods, &["kubectl get pods".to_owned(), "ss".to_owned()]), pods);
         assert_eq!(not_pasted("ss -ltn; netstat -s | grep -i listen", &pasted), "netstat -s | grep -i listen");
         assert_eq!(not_pasted("SHOW ENGINE INNODB STATUS\\G", &pasted), "SHOW ENGINE INNODB STATUS\\G");
     }
