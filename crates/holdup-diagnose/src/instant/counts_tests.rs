@@ -136,10 +136,10 @@ fn each_sign_shows_its_cause_and_a_sound_host_shows_none() {
         ("no descriptor was left", C::FileDescriptorLimit, said("file_descriptors_exhausted"), 0.7, said("disk_full")),
         ("files that vanish", C::OnDiskTemporaryTables, files(40.0, 9.0), 0.7, files(6.0, 0.0)),
         ("hundreds of files", C::OnDiskTemporaryTables, files(812.0, 0.0), 0.5, files(30.0, 0.0)),
-        ("stalls for memory", C::MemoryPressure, stalls("memory", "full", 0.3), 0.7, stalls("memory", "some", 0.3)),
+        ("stalls for memory", C::MemoryPressure, stalls("memory", "full", 0.3), 0.5, stalls("memory", "some", 0.3)),
         ("stalls for I/O", C::DiskSaturated, stalls("io", "full", 0.6), 0.5, stalls("io", "full", 0.1)),
         ("stalls for CPUs", C::CpuSaturated, stalls("cpu", "some", 0.9), 0.3, stalls("cpu", "some", 0.4)),
-        ("a proxy's queue", C::WorkerPoolExhausted, proxy(4.2, 4.6), 0.7, proxy(0.02, 0.4)),
+        ("a proxy's queue", C::WorkerPoolExhausted, proxy(4.2, 4.6), 0.5, proxy(0.02, 0.4)),
         (
             "a load beside idle CPUs without their number",
             C::UninterruptiblePileup,

@@ -57,7 +57,7 @@ pub(crate) struct Scans {
 impl Scans {
     fn read(view: &View<'_>) -> Option<Self> {
         let of = |metric: Metric, kind: &str| view.counter(metric.name, &[("kind", kind)], "").ok();
-        let scans = view.counter(metric::SERVER_STATUS_METRICS_QUERY_EXECUTOR_COLLECTION_SCANS_TOTAL.name, &[], "");
+        let scans = view.counter(metric::SERVER_STATUS_METRICS_QUERY_EXECUTOR_COLLECTION_SCANS.name, &[], "");
         let scans = scans.ok().filter(|scans| scans.delta > 0.0)?;
         let (reads, took) = (of(metric::OPERATIONS, "reads")?, of(metric::OPERATION_TIME, "reads")?);
         let others = ["writes", "commands", "transactions"];

@@ -69,7 +69,7 @@ metrics! {
     Counter SERVER_STATUS_FLOW_CONTROL_TIME_ACQUIRING_MICROS: Count = "mongodb_server_status_flow_control_time_acquiring_micros", "Microseconds that writes waited because the secondaries lagged";
     Counter SERVER_STATUS_METRICS_QUERY_EXECUTOR_SCANNED: Count = "mongodb_server_status_metrics_query_executor_scanned", "Index entries scanned";
     Counter SERVER_STATUS_METRICS_QUERY_EXECUTOR_SCANNED_OBJECTS: Count = "mongodb_server_status_metrics_query_executor_scanned_objects", "Documents scanned";
-    Counter SERVER_STATUS_METRICS_QUERY_EXECUTOR_COLLECTION_SCANS_TOTAL: Count = "mongodb_server_status_metrics_query_executor_collection_scans_total", "Queries that read a whole collection (4.4 and later)";
+    Counter SERVER_STATUS_METRICS_QUERY_EXECUTOR_COLLECTION_SCANS: Count = "mongodb_server_status_metrics_query_executor_collection_scans_total", "Queries that read a whole collection (4.4 and later)";
     Counter SERVER_STATUS_METRICS_DOCUMENT_RETURNED: Count = "mongodb_server_status_metrics_document_returned", "Documents returned";
     Counter SERVER_STATUS_METRICS_DOCUMENT_UPDATED: Count = "mongodb_server_status_metrics_document_updated", "Documents updated";
     Counter SERVER_STATUS_METRICS_DOCUMENT_DELETED: Count = "mongodb_server_status_metrics_document_deleted", "Documents deleted";
