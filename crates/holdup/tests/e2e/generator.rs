@@ -90,15 +90,15 @@ fn throttled_it_says_generator_limited_and_with_enough_cpu_it_does_not() {
     let mut number = 0;
     let mut throttled = || {
         number += 1;
-        // What it is asked for takes some 6 % of a CPU: with a third of that it cannot put the load on, however fast the CPU.
-        cgroup.allow(Some(2));
+        cgroup.allow(None);
         let to = dir.path().join(format!("throttled-{number}"));
         let running = Running::start(&mut cgroup.within(&run(&service, &to, 5_000)));
-        // It takes its time to begin; the manifest is there once it does. After the load the quota is lifted:
-        // judging would take minutes.
-        while !to.join("manifest.json").exists() {
+        // Opened when the load begins. Starting and judging would take many seconds with this quota.
+        while !to.join("latency.hlog").exists() {
             std::thread::sleep(Duration::from_millis(20));
         }
+        // What it is asked for takes some 6 % of a CPU: with a third of that it cannot put the load on, however fast the CPU.
+        cgroup.allow(Some(2));
         std::thread::sleep(LENGTH + Duration::from_secs(1));
         cgroup.allow(None);
         let answer = running.finish(Duration::from_secs(120)).json();

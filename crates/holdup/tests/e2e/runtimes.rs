@@ -167,6 +167,7 @@ fn goroutines_with_one_thread_are_in_the_recording() {
     made.assert_found();
 }
 
+/// Alone on the machine: an interpreter that also waits for a CPU is slow in all seconds, and not only while it collects.
 #[test]
 fn collections_of_python_are_in_the_recording() {
     if !has("python3", "python3") {
