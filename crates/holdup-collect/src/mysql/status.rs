@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use holdup_recording::secret::settings::is_secret_in_mysql;
-use holdup_recording::{Labels, metrics};
+use holdup_recording::{Labels, events, metrics};
 
 use super::failure::Failure;
 use super::server::Server;
@@ -42,7 +42,7 @@ pub(super) fn sample(
             // A monotonic clock. The value may be as old as the answer was slow.
             let (now, slack) = (Instant::now(), ROUNDING_S + begun.elapsed().as_secs_f64());
             if uptime.is_some_and(|(then, before)| value + slack < before + (now - then).as_secs_f64()) {
-                out.say("restart", format!("the server restarted {value} s ago"), Labels::none());
+                out.say(events::RESTART, format!("the server restarted {value} s ago"), Labels::none());
             }
             *uptime = Some((now, value));
         }

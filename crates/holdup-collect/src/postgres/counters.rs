@@ -5,9 +5,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use holdup_recording::Labels;
 use holdup_recording::metrics::Member;
 use holdup_recording::secret::settings::is_secret_in_postgresql;
+use holdup_recording::{Labels, events};
 
 use super::probe::Rights;
 use super::readings::{self, Cadence, Reading};
@@ -100,7 +100,7 @@ impl Counters {
         if let (Some(before), Some(now)) = (&self.started_at, &started_at)
             && before != now
         {
-            out.say("restart", format!("the server restarted at {now}"), Labels::none());
+            out.say(events::RESTART, format!("the server restarted at {now}"), Labels::none());
         }
         self.started_at = started_at.or(self.started_at.take());
         Ok(())

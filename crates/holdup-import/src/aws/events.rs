@@ -1,7 +1,7 @@
 //! `describe-events`: what RDS did with an instance, or saw happen to it.
 
-use holdup_recording::Labels;
 use holdup_recording::rows::Event;
+use holdup_recording::{Labels, events};
 use serde_json::Value;
 
 use super::element::{Element, moment};
@@ -15,23 +15,23 @@ const TEXT_LETTERS: usize = 400;
 /// Words of a message, the kind of event that it is, and why a server began anew. The first that
 /// fits counts (Amazon RDS user guide, "Amazon RDS event categories and event messages").
 const KINDS: [(&str, &str, Option<&str>); 22] = [
-    ("failover completed", "restart", Some("failover")),
-    ("failover complete", "restart", Some("failover")),
-    ("completed failover", "restart", Some("failover")),
+    ("failover completed", events::RESTART, Some(events::FAILOVER)),
+    ("failover complete", events::RESTART, Some(events::FAILOVER)),
+    ("completed failover", events::RESTART, Some(events::FAILOVER)),
     ("failover started", "failover_started", None),
     ("started cross az failover", "failover_started", None),
     ("a different instance than the primary", "failover_started", None),
     ("failover", "failover_started", None),
-    ("out of memory", "restart", Some("crash")),
-    ("restarted due to a host", "restart", Some("crash")),
-    ("db instance restarted", "restart", Some("unknown")),
-    ("the database process was killed", "restart", Some("crash")),
+    ("out of memory", events::RESTART, Some(events::CRASH)),
+    ("restarted due to a host", events::RESTART, Some(events::CRASH)),
+    ("db instance restarted", events::RESTART, Some(events::UNKNOWN)),
+    ("the database process was killed", events::RESTART, Some(events::CRASH)),
     ("recovery of the db instance has started", "recovery_started", None),
-    ("recovery of the db instance is complete", "restart", Some("crash")),
+    ("recovery of the db instance is complete", events::RESTART, Some(events::CRASH)),
     ("recovery", "recovery_started", None),
     ("shutdown", "shutdown", None),
-    ("allocated storage has been exhausted", "disk_full", None),
-    ("storage-full", "disk_full", None),
+    ("allocated storage has been exhausted", events::DISK_FULL, None),
+    ("storage-full", events::DISK_FULL, None),
     ("free storage capacity", "storage_low", None),
     ("burst", "credits_low", None),
     ("replication", "replication", None),

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::{Batch, Labels};
+use holdup_recording::{Batch, Labels, events};
 use holdup_sql::{Dialect, digest_of_text, digest_text};
 
 use super::Entry;
@@ -19,7 +19,7 @@ const EVENTS: usize = 500;
 #[rustfmt::skip]
 const ERRORS: &[(&str, &str)] = &[
     ("canceling statement due to statement timeout", "statement timeout"),
-    ("canceling statement due to lock timeout", "lock timeout"),
+    ("canceling statement due to lock timeout", events::LOCK_TIMEOUT),
     ("canceling statement due to conflict with recovery", "conflict with recovery"),
     ("canceling statement due to user request", "cancelled"),
     ("canceling autovacuum task", "autovacuum cancelled"),
@@ -33,11 +33,11 @@ const ERRORS: &[(&str, &str)] = &[
     ("insert or update on table", "foreign key violation"),
     ("update or delete on table", "foreign key violation"),
     ("current transaction is aborted", "transaction is aborted"),
-    ("sorry, too many clients already", "too many connections"),
-    ("too many connections for", "too many connections"),
-    ("remaining connection slots are reserved", "too many connections"),
+    ("sorry, too many clients already", events::TOO_MANY_CONNECTIONS),
+    ("too many connections for", events::TOO_MANY_CONNECTIONS),
+    ("remaining connection slots are reserved", events::TOO_MANY_CONNECTIONS),
     ("out of shared memory", "out of shared memory"),
-    ("out of memory", "out of memory"),
+    ("out of memory", events::OUT_OF_MEMORY),
     ("could not extend file", "could not extend file"),
     ("could not write", "could not write"),
     ("could not fsync", "could not fsync"),
@@ -59,11 +59,11 @@ const ERRORS: &[(&str, &str)] = &[
 const RESTARTS: &[(&str, &str, &str)] = &[
     (
         "database system was not properly shut down",
-        "crash",
+        events::CRASH,
         "the server began anew and recovered: it had not shut down",
     ),
-    ("database system was shut down", "requested", "the server began anew after an orderly shutdown"),
-    ("received promote request", "failover", "the server was promoted"),
+    ("database system was shut down", events::REQUESTED, "the server began anew after an orderly shutdown"),
+    ("received promote request", events::FAILOVER, "the server was promoted"),
 ];
 
 /// State between entries.
@@ -142,7 +142,7 @@ impl Events {
 
 fn restart(message: &str) -> Option<(&'static str, String, Labels)> {
     let (_, why, text) = RESTARTS.iter().find(|(begin, ..)| message.starts_with(begin))?;
-    Some(("restart", (*text).to_owned(), Labels::new([("server", "postgresql"), ("why", why)])))
+    Some((events::RESTART, (*text).to_owned(), Labels::new([("server", "postgresql"), ("why", why)])))
 }
 
 /// A lock wait that has lasted `deadlock_timeout`, or the end of one.
@@ -202,7 +202,7 @@ fn deadlock(entry: &Entry) -> (&'static str, String, Labels) {
         .collect();
     let labels = if waits.is_empty() { Labels::none() } else { Labels::new([("waits", waits.join(","))]) };
     let text = format!("a deadlock of {} sessions", waits.len().max(2));
-    ("deadlock", text, about(entry, labels))
+    (events::DEADLOCK, text, about(entry, labels))
 }
 
 /// Adds the session, the database and the statement of an entry.

@@ -2,14 +2,15 @@
 //! ended then.
 
 use holdup_recording::rows::Event;
-use holdup_recording::{Labels, metrics};
+use holdup_recording::{Labels, events, metrics};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing, View, Window, host::processes};
 
 use super::{HOST, SERVICE};
 
 /// Events that mean that a process or a server has ended or been replaced.
-const ENDS: &[&str] = &["process_gone", "restart", "server_stopped", "worker_exited", "container_restarted"];
+const ENDS: &[&str] =
+    &["process_gone", events::RESTART, "server_stopped", "worker_exited", events::CONTAINER_RESTARTED];
 
 /// Kubernetes' word for it.
 const TOLD: &str = "OOMKilled";
