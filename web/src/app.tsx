@@ -17,6 +17,7 @@ import { bringIntoView, Overview } from "./parts/overview.tsx";
 import { ObjectivesTable } from "./parts/objectives.tsx";
 import { Chain, DebtPart, Slow } from "./parts/outline.tsx";
 import { SearchPart } from "./parts/search.tsx";
+import { ServicesTable } from "./parts/services.tsx";
 import { ClearedList, ComparisonTable, CoverageTable, LoadTable, NotJudgedList } from "./parts/tables.tsx";
 
 export function App({ report }: { report: Report }) {
@@ -149,6 +150,9 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
       )}
       {v.ledger.length > 0 && (
         <Section id="ledger" title="Where the time went" note="response time, from when a request was due"><Ledger rows={v.ledger} order={order} /></Section>
+      )}
+      {v.services.length > 0 && (
+        <Section id="services" title="Services" note="a mean request, by traces; before is the baseline window"><ServicesTable rows={v.services} /></Section>
       )}
       {v.critical_path.length > 0 && (
         <Section id="gains" title="What a fix gives back" note="traced requests, each part at half its time"><Gains paths={v.critical_path} /></Section>

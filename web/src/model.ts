@@ -46,6 +46,8 @@ export interface Verdict {
   /** the load average, explained; none if it was not recorded */
   host_load: HostLoad | null;
   ledger: LedgerRow[];
+  /** the services of traced requests, those whose own time grew most first; empty without traces */
+  services: Service[];
   /** what a fix of each part of an operation gives back, by traced requests */
   critical_path: CriticalPath[];
   objectives: Objective[];
@@ -53,6 +55,22 @@ export interface Verdict {
   search: Search | null;
   load: Load;
   coverage: Coverage[];
+}
+
+/** One service by traces, per mean request. What no baseline window shows is null. */
+export interface Service {
+  service: string;
+  /** on the critical path, with the way to it and its calls of databases */
+  own_ms: number;
+  own_before_ms: number | null;
+  /** the parts of it between a call and its answer, and in databases, caches and queues */
+  way_ms: number;
+  stores_ms: number;
+  calls: number;
+  calls_before: number | null;
+  /** failures that began in it, as a share (0-1) of the requests */
+  errors: number;
+  errors_before: number | null;
 }
 
 export interface Finding {

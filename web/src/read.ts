@@ -103,6 +103,7 @@ function verdict(value: unknown): Loose {
     objectives: list(v.objectives, objective),
     search: search(v.search),
     ledger: list(v.ledger, (row) => ({ ...row, parts: list(row.parts) })),
+    services: list(v.services),
     critical_path: list(v.critical_path, (path) => ({
       ...path, p99_ms: path.p99_ms ?? null, parts: list(path.parts, (part) => ({ ...part, saves_p99_ms: part.saves_p99_ms ?? null })),
     })),

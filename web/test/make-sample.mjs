@@ -69,6 +69,10 @@ const criticalPath = [
   },
   { operation: "POST /orders", service: "shop", requests: 28, mean_ms: 402, p99_ms: null, parts: [{ part: "app", what: "render", service: "render", ms: 12, path_ms: 12, faster_ms: 6, saves_ms: 6, saves_p99_ms: null }] },
 ];
+const services = [
+  { service: "stock", own_ms: 214, own_before_ms: 3, way_ms: 2, stores_ms: 190, calls: 4, calls_before: 4, errors: 0.02, errors_before: 0 },
+  { service: "shop", own_ms: 12, own_before_ms: null, way_ms: 0, stores_ms: 4, calls: 1, calls_before: null, errors: 0, errors_before: null },
+];
 
 const run = (name, bad) => ({
   name, started_at: bad ? "2026-11-21T22:04:07.120Z" : "2026-11-21T22:04:24.480Z", duration_s: 15.2,
@@ -87,7 +91,7 @@ const run = (name, bad) => ({
         prove: "Run the same schedule again with the larger pool: the wait falls under 1 ms and the achieved rate follows the offered one." },
       { cause: "worker_pool_exhausted", title: "Worker threads are all taken", role: "symptom", confidence: 0.71, explains_ms: 10.7, explains_ratio: 0.01198, evidence: [ev("Workers are busy because they wait for connections; their own queue held 3 requests at most.", "service", [9, 15], 3, null, "samples", "value", { metric: "http_server_active_requests" })], fixes: [], prove: "" },
     ] : [],
-    cleared: cleared(bad), not_judged: notJudged, ledger: ledger(bad), critical_path: bad ? criticalPath : [],
+    cleared: cleared(bad), not_judged: notJudged, ledger: ledger(bad), critical_path: bad ? criticalPath : [], services: bad ? services : [],
     load: { operations: [
       { operation: "GET /orders", offered: 132, achieved: bad ? 104.2 : 131.8, errors: bad ? 11 : 0, response_ms: bad ? q(214, 806, 893, 1104, 1162) : q(4.1, 6.9, 11.2, 17.8, 19.4), service_ms: bad ? q(213, 805, 892, 1103, 1161) : q(4, 6.8, 11, 17.6, 19.2), send_lag_ms: q(0.06, 0.12, 0.31, 0.7, 1.1) },
       { operation: "POST /orders", offered: 28, achieved: bad ? 22.4 : 27.9, errors: bad ? 3 : 0, response_ms: bad ? q(241, 829, 917, 1121, 1168) : q(6.7, 9.9, 16.3, 22, 24), service_ms: bad ? q(240, 828, 916, 1120, 1167) : q(6.6, 9.8, 16.1, 21.8, 23.9), send_lag_ms: q(0.06, 0.13, 0.33, 0.8, 1.2) },

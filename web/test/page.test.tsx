@@ -27,7 +27,7 @@ function show(report: Report): HTMLElement {
 test("the sections come in reading order", () => {
   const root = show(readReport(sample));
   const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
-  assert.deepEqual(titles, ["The run in one picture", "Findings", "Side by side", "Where the time went", "What a fix gives back", "What the client saw", "The run over time", "Cleared", "Not checked", "Sources"]);
+  assert.deepEqual(titles, ["The run in one picture", "Findings", "Side by side", "Where the time went", "Services", "What a fix gives back", "What the client saw", "The run over time", "Cleared", "Not checked", "Sources"]);
 });
 
 test("the verdict reads whole: confidence, what it explains, evidence linked to its chart", () => {
@@ -284,6 +284,14 @@ test("what a fix gives back stands beside what a part takes, and a run without t
   assert.deepEqual(rows, ["connection pool waitmain338338169169402", "downstreamstock.example180900", "apprender in render121266\u2013"]);
   await act(() => (root.querySelectorAll('[role="tab"]')[1] as HTMLElement).click());
   assert.equal(root.querySelectorAll("#gains").length, 0);
+});
+
+test("services stand with their own time before and now, and what no baseline shows is a gap", async () => {
+  const root = show(readReport(sample));
+  const rows = [...root.querySelectorAll("table.services tbody tr")].map((row) => row.textContent);
+  assert.deepEqual(rows, ["stock2143190244" + "2\u2009%0\u2009%", "shop12\u2013401\u20130\u2009%\u2013"]);
+  await act(() => (root.querySelectorAll('[role="tab"]')[1] as HTMLElement).click());
+  assert.equal(root.querySelectorAll("#services").length, 0);
 });
 
 test("a part keeps its colour from run to run, also where another run lacks one before it", async () => {

@@ -164,6 +164,10 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     rivals::split(&mut out, d);
     counters::counters(&mut out, d, with_counters);
     ledger(&mut out, d);
+    if !d.services.is_empty() {
+        let _ = writeln!(out, "\n{BOLD}Services{BOLD:#} {DIM}(of a mean request, by traces){DIM:#}");
+        out.push_str(&holdup_diagnose::services::table(&d.services));
+    }
     accounts::accounts(&mut out, d);
     gains::all(&mut out, d);
     // Without a symptom there is nothing to clear causes of.

@@ -234,13 +234,14 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
         print_json(&report.json)?;
     } else {
         crate::terminal::print(&report.text);
-        for line in &report.next {
-            errln!("{line}");
-        }
     }
     if let Some(dir) = report.json["recording"].as_str() {
         let may_ask = !args.json && !args.files.iter().any(|path| is_stream(path));
         super::reported::keep(Path::new(dir), is_evidence, may_ask)?;
+    }
+    // After the question: the last line is the command to go on with.
+    for line in report.next.iter().filter(|_| !args.json) {
+        errln!("{line}");
     }
     if let Some((target, dir)) = target.zip(report.json["recording"].as_str()) {
         errln!("{}", super::store::send(&target, Path::new(dir), args.json)?);

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use holdup_diagnose::Diagnosis;
-use holdup_diagnose::verdict::{Answer, Cleared, Finding, NAMED, ObjectiveReport, SnapshotReport, Span, State};
+use holdup_diagnose::verdict::{
+    Answer, Cleared, Finding, NAMED, ObjectiveReport, ServiceRow, SnapshotReport, Span, State,
+};
 use holdup_recording::clock;
 use holdup_recording::words::{capital, ms};
 
@@ -52,6 +54,7 @@ pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
     }
     load(&mut out, d);
     time(&mut out, d);
+    services(&mut out, d);
     if let Some(line) = gains::line(d) {
         cut(&mut out, "A fix gives back: ", &line);
     }
@@ -233,6 +236,20 @@ fn time(out: &mut String, d: &Diagnosis) {
     let shown: Vec<String> = shown.collect();
     let whole = format!("an average request of \"{}\" took {}", row.operation, ms(row.response_ms));
     cut(out, "Time: ", &format!("{whole}: {}", shown.join(", ")));
+}
+
+/// Own times of the services that traces show: of those that lost most time, in one sentence.
+fn services(out: &mut String, d: &Diagnosis) {
+    let one = |row: &ServiceRow| {
+        let before = row.own_before_ms.map_or_else(String::new, |before| format!(" (before {})", ms(before)));
+        format!("{} {}{before}", row.service, ms(row.own_ms))
+    };
+    let all: Vec<String> = d.services.iter().take(SHOWN).map(one).collect();
+    let rest = d.services.len().saturating_sub(SHOWN);
+    let rest = if rest > 0 { format!(", and {rest} more") } else { String::new() };
+    if all.len() > 1 {
+        cut(out, "Services: ", &format!("own time of a mean request: {}{rest}", all.join(", ")));
+    }
 }
 
 /// The one measurement that would decide.

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use holdup_recording::{Recording, clock};
 use serde_json::Value;
 
 use crate::program::{finish, holdup};
@@ -223,4 +224,28 @@ fn pasted_text_of_an_own_machine_gets_commands_for_it() {
     let commands = commands(&verdict);
     assert!(commands.contains(&"iostat -x 1 10"), "{commands:?}");
     assert!(commands.iter().all(|command| !command.contains("aws")), "{commands:?}");
+}
+
+#[test]
+fn a_kernel_log_pasted_into_a_watch_is_judged_with_what_was_watched() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| {
+        let done = finish(holdup(args).current_dir(dir.path()), 60);
+        assert_eq!(done.code(), Some(0), "{args:?}: {}", done.stderr);
+        done
+    };
+    run(&["watch", "--watch=host", "--for=3s", "--interval=500ms", "--quiet", "-o", "watched"]);
+    let started = Recording::open(&dir.path().join("watched")).unwrap().manifest.started_at;
+    let at = clock::rfc3339(started + 1_500_000_000);
+    let kernel = format!(
+        "{at} db1 kernel: Out of memory: Killed process 4242 (mariadbd) total-vm:9181696kB, anon-rss:8123456kB, \
+         file-rss:0kB, shmem-rss:0kB, UID:110 pgtables:17000kB oom_score_adj:0\n"
+    );
+    std::fs::write(dir.path().join("kernel.txt"), kernel).unwrap();
+    run(&["import", "kernel.txt", "--into", "watched"]);
+    let found = run(&["diagnose", "watched", "--json"]).json();
+    assert_eq!((&found["verdict"], &found["culprit"]), (&"found".into(), &"out_of_memory_kill".into()), "{found:#}");
+    // Both stand in one recording: the host's own samples, and the line.
+    let sources: Vec<&str> = found["coverage"].as_array().unwrap().iter().filter_map(|c| c["source"].as_str()).collect();
+    assert!(sources.contains(&"host") && sources.iter().any(|source| source.starts_with("pasted ")), "{sources:?}");
 }

@@ -191,14 +191,12 @@ fn kinds(found: &Understood) -> Vec<Coverage> {
 
 fn summary(found: &Understood, left_out: &[Coverage], dir: &Path) -> String {
     let (from, to) = found.span.unwrap_or_default();
-    let mut text = format!(
-        "{} outputs, {} rows from {} to {} -> {}\n",
-        found.parts.len(),
-        found.batch.len(),
-        short(from),
-        short(to),
-        dir.display()
-    );
+    let outputs = match found.parts.len() {
+        1 => "1 output".to_owned(),
+        many => format!("{many} outputs"),
+    };
+    let mut text =
+        format!("{outputs}, {} rows from {} to {} -> {}\n", found.batch.len(), short(from), short(to), dir.display());
     for part in &found.parts {
         let lines = format!("{}:{}-{}", part.file, part.first_line, part.last_line);
         let span = part.span.map_or_else(String::new, |(from, to)| match to - from {
