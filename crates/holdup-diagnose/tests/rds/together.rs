@@ -1,8 +1,10 @@
 //! A provider's figures beside a watched server, and beside a healthy recording of the same figures.
 
+use std::collections::BTreeMap;
+
 use holdup_diagnose::Cause;
-use holdup_recording::rows::Session;
-use holdup_recording::{Coverage, Recording};
+use holdup_recording::rows::{Sample, Session};
+use holdup_recording::{Coverage, Labels, Recording, metrics};
 
 use super::answers::{self, File};
 use super::cases::{CASES, Case, HEALTHY};
@@ -45,9 +47,26 @@ fn sessions(course: &Course, seed: u64) -> Vec<Session> {
     rows
 }
 
+/// Every sample also counts the sessions by state: that is how a moment without any is told from one without a sample.
+fn counts(sessions: &[Session]) -> Vec<Sample> {
+    let mut counts: BTreeMap<(i64, &str), f64> = BTreeMap::new();
+    for session in sessions {
+        *counts.entry((session.observed_at, &session.true_state)).or_default() += 1.0;
+    }
+    let sample = |((observed_at, state), value): ((i64, &str), f64)| Sample {
+        observed_at,
+        source: "postgresql://orders-db".into(),
+        metric: metrics::postgresql::SESSIONS.name.into(),
+        labels: Labels::new([("true_state", state)]),
+        value,
+        ..Sample::default()
+    };
+    counts.into_iter().map(sample).collect()
+}
+
 #[test]
 fn a_watched_server_and_its_providers_figures_are_one_case() {
-    for (name, is_seen_alone) in [("throughput", true), ("cpu", true)] {
+    for (name, is_seen_alone) in [("throughput", true), ("cpu", true), ("locks", false)] {
         let case = case(name);
         for seed in 0..SEEDS {
             let course = Course::make(case, 200 + seed);
@@ -57,6 +76,7 @@ fn a_watched_server_and_its_providers_figures_are_one_case() {
             assert!(accused(&alone, case.causes).is_none(), "alone: {}", line(case, seed, &alone));
             recording.tables.sessions.present = true;
             recording.tables.sessions.rows = sessions(&course, seed);
+            recording.tables.samples.rows.extend(counts(&recording.tables.sessions.rows));
             recording.manifest.coverage.extend(Coverage::with_parts("postgresql://orders-db", Vec::new()));
             let both = holdup_diagnose::diagnose(&recording, None);
             assert!(is_named(&both, case.causes), "both: {}", line(case, seed, &both));
