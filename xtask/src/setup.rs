@@ -21,7 +21,7 @@ const CARGO_FUZZ_VERSION: &str = "^0.13";
 const OTHER_POSTGRESQL: &[&str] = &["13", "18"];
 
 /// What Debian calls the servers and programs that the tests need.
-const PACKAGES: [&str; 17] = [
+const PACKAGES: [&str; 18] = [
     "mariadb-server",
     "postgresql",
     "pgbouncer",
@@ -36,6 +36,7 @@ const PACKAGES: [&str; 17] = [
     "ruby-async-http",
     "ruby-pg",
     "prometheus",
+    "redis-server",
     "tcpdump",
     "bzip2",
     "zstd",

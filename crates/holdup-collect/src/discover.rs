@@ -32,6 +32,8 @@ pub enum Kind {
     ProxySql,
     /// MongoDB, or a server that speaks its protocol.
     MongoDb,
+    /// Redis or Valkey.
+    Redis,
     /// Anything that answers `GET /metrics` in Prometheus' text format.
     Prometheus,
     /// A server of applications, seen from outside.
@@ -70,7 +72,7 @@ struct Known {
     of_several: &'static str,
 }
 
-const KNOWN: [Known; 5] = [
+const KNOWN: [Known; 6] = [
     Known {
         of_several: "it listens on N ports: prefer its extra_port, which answers when the thread pool does not",
         ..known(&["mariadbd", "mysqld"], Kind::Mysql, "mysql://USER@HOST", ACCOUNT)
@@ -87,6 +89,7 @@ const KNOWN: [Known; 5] = [
         ..known(&["proxysql"], Kind::ProxySql, "proxysql://USER@HOST", "fill in an account of admin-stats_credentials")
     },
     known(&["mongod", "mongos", "ferretdb"], Kind::MongoDb, "mongodb://USER@HOST/", ACCOUNT),
+    known(&["redis-server", "valkey-server"], Kind::Redis, "redis://HOST", "with an account: redis://USER@HOST"),
 ];
 
 const ACCOUNT: &str = "fill in the account";
@@ -104,7 +107,7 @@ const APP_SERVERS: [&str; 26] = [
 ];
 
 /// Servers that do not speak HTTP and would log a stray request as an error or an attack.
-const NOT_ASKED: [&str; 9] = ["sshd", "systemd", "redis", "valkey", "memcached", "smtpd", "master", "dovecot", "named"];
+const NOT_ASKED: [&str; 7] = ["sshd", "systemd", "memcached", "smtpd", "master", "dovecot", "named"];
 
 /// The visible local servers by port, the source of each kind before its process.
 ///

@@ -54,6 +54,8 @@ pub mod prometheus;
 mod proxysql;
 pub mod puma;
 mod reading;
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod redis;
 pub mod run;
 mod server;
 pub mod slow;

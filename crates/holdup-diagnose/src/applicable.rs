@@ -46,8 +46,8 @@ pub(crate) fn ask_for_watched(open: &mut [NotJudged], recording: &Recording) {
     let coverage = &recording.manifest.coverage;
     let figures = figures_instead(coverage);
     let phrases = match watched {
-        Watched { postgresql: true, mysql: false, mongodb: false } => AS_POSTGRESQL,
-        Watched { mysql: true, postgresql: false, mongodb: false } => AS_MYSQL,
+        Watched { postgresql: true, mysql: false, mongodb: false, .. } => AS_POSTGRESQL,
+        Watched { mysql: true, postgresql: false, mongodb: false, .. } => AS_MYSQL,
         _ => &[],
     };
     for one in open {
@@ -110,11 +110,14 @@ pub(crate) fn unseen(open: &[NotJudged], case: &Case<'_>) -> Vec<NotJudged> {
     open.iter().filter(is_suspect).cloned().collect()
 }
 
-/// Leaves out of `open` what occurs on MongoDB alone if `recording` has none.
+/// Leaves out of `open` what occurs on MongoDB or on Redis alone if `recording` has none.
 pub(crate) fn leave_out_absent(open: &mut Vec<NotJudged>, recording: &Recording) {
-    if !Watched::from_recording(recording).mongodb {
-        open.retain(|one| one.cause.definition().occurs != Occurs::OnMongodb);
-    }
+    let watched = Watched::from_recording(recording);
+    open.retain(|one| match one.cause.definition().occurs {
+        Occurs::OnMongodb => watched.mongodb,
+        Occurs::OnRedis => watched.redis,
+        _ => true,
+    });
 }
 
 /// The causes among `open` that the databases of `recording` can have.
@@ -129,6 +132,7 @@ struct Watched {
     mysql: bool,
     postgresql: bool,
     mongodb: bool,
+    redis: bool,
 }
 
 impl Watched {
@@ -142,16 +146,19 @@ impl Watched {
             mysql: has("mysql://"),
             postgresql: has("postgresql://") || has("postgres://"),
             mongodb: has("mongodb://"),
+            redis: has("redis:"),
         }
     }
 
     /// Whether `cause` can occur. If no database was watched, any of MySQL's or PostgreSQL's can.
     fn can_have(self, cause: Cause) -> bool {
-        let is_known = self != Self::default();
+        // A cache beside the database says nothing of which database it is.
+        let is_known = self.mysql || self.postgresql || self.mongodb;
         match cause.definition().occurs {
             Occurs::OnMysql => self.mysql || !is_known,
             Occurs::OnPostgresql => self.postgresql || !is_known,
             Occurs::OnMongodb => self.mongodb,
+            Occurs::OnRedis => self.redis,
             _ => true,
         }
     }
@@ -207,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_has_no_causes() {
-        let watched = |mysql, postgresql| Watched { mysql, postgresql, mongodb: false };
+        let watched = |mysql, postgresql| Watched { mysql, postgresql, ..Watched::default() };
         assert!(
             !watched(true, false).can_have(Cause::ToastRewrite)
                 && watched(true, false).can_have(Cause::TableCacheSmall)
@@ -219,7 +226,7 @@ mod tests {
         let of_documents = Watched { mongodb: true, ..Watched::default() };
         assert!(of_documents.can_have(Cause::TicketsExhausted) && !of_documents.can_have(Cause::TableCacheSmall));
         for cause in Cause::ALL.iter().copied() {
-            let is_of_mongodb = cause.definition().occurs == Occurs::OnMongodb;
+            let is_of_mongodb = matches!(cause.definition().occurs, Occurs::OnMongodb | Occurs::OnRedis);
             assert_eq!(watched(false, false).can_have(cause), !is_of_mongodb, "{cause}");
             assert_eq!(watched(true, true).can_have(cause), !is_of_mongodb, "{cause}");
         }

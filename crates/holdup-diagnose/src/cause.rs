@@ -43,6 +43,7 @@ macro_rules! each_cause {
             plan_changed PlanChanged,
             missing_index MissingIndex,
             statement_regression StatementRegression,
+            slow_command SlowCommand,
             lock_contention LockContention,
             old_snapshot OldSnapshot,
             table_cache_small TableCacheSmall,

@@ -96,3 +96,67 @@ pub mod nginx {
         ])
     }
 }
+
+/// Redis' and Valkey's `INFO`.
+pub mod redis {
+    use crate::Labels;
+    use crate::metrics::{self, Metric};
+
+    /// Texts that become settings.
+    pub const SETTINGS: [&str; 9] = [
+        "redis_version",
+        "valkey_version",
+        "redis_mode",
+        "role",
+        "maxmemory_policy",
+        "mem_allocator",
+        "rdb_last_bgsave_status",
+        "aof_last_write_status",
+        "master_link_status",
+    ];
+
+    /// Numbers that count nothing: a port, a process, a date.
+    const IDENTITIES: [&str; 6] = ["process_id", "tcp_port", "run_id", "master_port", "arch_bits", "redis_git_sha1"];
+
+    /// The field of a line, `name:value`; none of a heading, a blank line or another text.
+    pub fn field(line: &str) -> Option<(&str, &str)> {
+        let (name, value) = line.split_once(':')?;
+        let is_name = name.starts_with(|c: char| c.is_ascii_lowercase())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.|".contains(&byte));
+        (is_name && !value.starts_with([' ', '/'])).then_some((name, value.trim()))
+    }
+
+    /// The number called `name` in `calls=1,usec=2`.
+    pub fn part(values: &str, name: &str) -> Option<f64> {
+        values.split(',').find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name))?.1.parse().ok()
+    }
+
+    /// The figures of a field: metrics by name, with labels and values in the metric's unit.
+    pub fn figures(name: &str, value: &str) -> Vec<(String, Labels, f64)> {
+        let labelled = |all: &[(Metric, Option<f64>)], label: &str, of: &str| {
+            let of = || Labels::new([(label, of)]);
+            let known = all.iter().filter_map(|(metric, value)| Some((metric, value.filter(|v| v.is_finite())?)));
+            known.map(|(metric, value)| (metric.name.to_owned(), of(), value)).collect()
+        };
+        let is_numbered = |prefix: &str| name.strip_prefix(prefix).is_some_and(|rest| rest.parse::<u32>().is_ok());
+        if let Some(command) = name.strip_prefix("cmdstat_") {
+            let time = part(value, "usec").map(|us| us / 1e6);
+            let all = [(metrics::redis::COMMAND_CALLS, part(value, "calls")), (metrics::redis::COMMAND_TIME, time)];
+            return labelled(&all, "command", command);
+        }
+        if is_numbered("db") {
+            let all =
+                [(metrics::redis::KEYS, part(value, "keys")), (metrics::redis::KEYS_EXPIRING, part(value, "expires"))];
+            return labelled(&all, "database", name);
+        }
+        if is_numbered("slave") || is_numbered("replica") {
+            return labelled(&[(metrics::redis::REPLICA_LAG, part(value, "lag"))], "replica", name);
+        }
+        let number = value.trim_end_matches('%').parse::<f64>().ok().filter(|number| number.is_finite());
+        let number = number.filter(|_| !IDENTITIES.contains(&name));
+        number
+            .map(|number| (metrics::redis::INFO.member(name).as_str().to_owned(), Labels::none(), number))
+            .into_iter()
+            .collect()
+    }
+}

@@ -7,6 +7,7 @@ mod php_fpm;
 mod programs;
 mod proxies;
 mod puma;
+mod redis;
 mod turns;
 mod uwsgi;
 

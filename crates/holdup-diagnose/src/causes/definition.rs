@@ -67,6 +67,8 @@ pub enum Occurs {
     OnPostgresql,
     /// On MongoDB alone: without one in the recording it is not a suspect.
     OnMongodb,
+    /// On Redis or Valkey alone: without one in the recording it is not a suspect.
+    OnRedis,
     /// In an app with a runtime.
     InRuntimes,
     /// Between a database and clients on other machines.

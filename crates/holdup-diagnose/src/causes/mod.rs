@@ -52,6 +52,7 @@ pub(crate) mod runtime_pause;
 pub(crate) mod server_restart;
 pub(crate) mod service_fails;
 pub(crate) mod statement_mix_changed;
+pub(crate) mod slow_command;
 pub(crate) mod statement_regression;
 pub(crate) mod table_cache_small;
 pub(crate) mod thread_pool_queue;

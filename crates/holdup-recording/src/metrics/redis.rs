@@ -1,8 +1,8 @@
-//! Metrics of Redis and Valkey, from pasted outputs of `INFO`. Its fields are a family; those that
+//! Metrics of Redis and Valkey, by `INFO`. Its fields are a family; those that
 //! a judge needs first have a constant.
 
 metrics! {
-    "redis", "Redis and Valkey (pasted outputs)", "redis_";
+    "redis", "Redis and Valkey", "redis_";
 
     Counter COMMAND_CALLS: Count = "redis_command_calls_total", "Calls by `command`";
     Counter COMMAND_TIME: Seconds = "redis_command_time_seconds_total", "CPU time of calls, by `command`";

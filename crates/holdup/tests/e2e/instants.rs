@@ -246,6 +246,7 @@ fn a_kernel_log_pasted_into_a_watch_is_judged_with_what_was_watched() {
     let found = run(&["diagnose", "watched", "--json"]).json();
     assert_eq!((&found["verdict"], &found["culprit"]), (&"found".into(), &"out_of_memory_kill".into()), "{found:#}");
     // Both stand in one recording: the host's own samples, and the line.
-    let sources: Vec<&str> = found["coverage"].as_array().unwrap().iter().filter_map(|c| c["source"].as_str()).collect();
+    let sources: Vec<&str> =
+        found["coverage"].as_array().unwrap().iter().filter_map(|c| c["source"].as_str()).collect();
     assert!(sources.contains(&"host") && sources.iter().any(|source| source.starts_with("pasted ")), "{sources:?}");
 }
