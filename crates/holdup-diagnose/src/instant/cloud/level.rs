@@ -67,3 +67,54 @@ fn level(flow: &Course<'_>) -> Option<Run> {
     let stands = run.points >= LEVEL_POINTS && run.least >= (1.0 - 3.0 * LEVEL) * run.most;
     stands.then_some(run)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Judged as _, SyntheticRecording};
+
+    const LABELS: [(&str, &str); 1] = [("db_instance", "db")];
+
+    /// Two minutes of a volume that reads `read` and writes `write` bytes a second, in requests of 24 KiB; its
+    /// queue is long from the second half on if `waits`.
+    fn volume(read: impl Fn(i64) -> f64, write: impl Fn(i64) -> f64, waits: bool) -> SyntheticRecording {
+        let made = SyntheticRecording::new(120);
+        let of = |made: SyntheticRecording, name: &str, of: &dyn Fn(i64) -> f64| {
+            made.counted("cw", &format!("aws_{name}"), &LABELS, of)
+        };
+        let made = of(made, "read_throughput_bytes_per_second", &read);
+        let made = of(made, "write_throughput_bytes_per_second", &write);
+        let made = of(made, "read_iops", &|s| read(s) / 24_576.0);
+        let made = of(made, "write_iops", &|s| write(s) / 24_576.0 * if s % 3 == 0 { 1.4 } else { 0.9 });
+        of(made, "disk_queue_depth", &|s| if waits && s >= 60 { 70.0 } else { 2.0 })
+    }
+
+    fn chance(made: &SyntheticRecording, unit: Unit) -> f64 {
+        made.with(|case| {
+            let all = CloudDatabase::all(case.view(case.whole()));
+            all.iter().find_map(|of| of.at_ceiling(unit)).map_or(0.0, |(strength, _)| strength.chance())
+        })
+    }
+
+    /// The share of reads moves between a quarter and three quarters.
+    fn share(s: i64) -> f64 {
+        0.25 + 0.5 * ((s * 37 % 100) as f64 / 100.0)
+    }
+
+    #[test]
+    fn reads_and_writes_that_change_places_below_a_level_share_a_limit() {
+        let sum = |s: i64| if s < 60 { 90e6 } else { 443e6 };
+        let traded = volume(move |s| sum(s) * share(s), move |s| sum(s) * (1.0 - share(s)), true);
+        assert!((chance(&traded, Unit::Bytes) - STRONG.chance()).abs() < 1e-9);
+        assert!(chance(&traded, Unit::Operations) < 1e-9, "their number follows from their size");
+    }
+
+    #[test]
+    fn a_demand_without_a_queue_and_parts_that_vary_alone_are_no_limit() {
+        let sum = |s: i64| if s < 60 { 90e6 } else { 443e6 };
+        let idle = volume(move |s| sum(s) * share(s), move |s| sum(s) * (1.0 - share(s)), false);
+        assert!(chance(&idle, Unit::Bytes) < 1e-9);
+        let alone = volume(move |s| sum(s) * share(s), move |s| sum(s) * share(s + 41), true);
+        assert!(chance(&alone, Unit::Bytes) < 1e-9);
+    }
+}

@@ -222,6 +222,11 @@ fn incident(case: &Case) -> String {
             assert!(accused.is_none(), "{name}: {accused:?} without evidence");
         }
     }
+    assert_eq!(
+        (named, again),
+        (pairs, 0),
+        "a pair that shows something of it does not name it, or asks again:\n{text}"
+    );
     let _ = writeln!(
         text,
         "incidents/{}: named in {named} of {pairs} pairs that show something of it ({empty} show nothing), asked again in {again}\n",
