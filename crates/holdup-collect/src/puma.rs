@@ -7,7 +7,8 @@
 //! queue (`server:PORT` sees those). A cluster's parent repeats each worker's report from the last
 //! 5 s.
 
-use holdup_recording::metrics::puma as metric;
+use holdup_recording::layouts::puma as layout;
+use holdup_recording::metrics::{Metric, puma as metric};
 use holdup_recording::{Batch, Labels, clock, files};
 use serde::Deserialize;
 
@@ -42,17 +43,8 @@ struct Puma {
     token: Option<String>,
 }
 
-/// The report of one Puma process. Versions differ in their fields.
-#[derive(Debug, Default, Deserialize)]
-struct Status {
-    backlog: Option<f64>,
-    running: Option<f64>,
-    pool_capacity: Option<f64>,
-    /// Only in newer versions.
-    busy_threads: Option<f64>,
-    max_threads: Option<f64>,
-    requests_count: Option<f64>,
-}
+/// The report of one Puma process.
+type Status = serde_json::Map<String, serde_json::Value>;
 
 #[derive(Debug, Deserialize)]
 struct Worker {
@@ -67,9 +59,6 @@ struct Worker {
 /// The whole document, in either mode.
 #[derive(Debug, Deserialize)]
 struct Stats {
-    workers: Option<f64>,
-    booted_workers: Option<f64>,
-    old_workers: Option<f64>,
     #[serde(default)]
     worker_status: Vec<Worker>,
     #[serde(flatten)]
@@ -143,7 +132,8 @@ fn read(body: &[u8]) -> Result<Stats, String> {
             "it answers with {what}, not with Puma's stats: is that the control server, not the application? {EXAMPLE}"
         )
     })?;
-    if stats.workers.is_none() && stats.own.pool_capacity.is_none() && stats.own.running.is_none() {
+    let is_stats = ["workers", "pool_capacity", "running"].iter().any(|field| number(&stats.own, field).is_some());
+    if !is_stats {
         return Err(format!("its JSON is not Puma's stats; expected {EXAMPLE}"));
     }
     Ok(stats)
@@ -159,34 +149,25 @@ pub fn samples(body: &[u8], now: i64, batch: &mut Batch) -> Result<(), String> {
 }
 
 fn put(stats: &Stats, now: i64, out: &mut Out) {
-    let cluster = [
-        (metric::WORKERS, stats.workers),
-        (metric::BOOTED_WORKERS, stats.booted_workers),
-        (metric::OLD_WORKERS, stats.old_workers),
-    ];
-    out.put_known(&Labels::none(), cluster);
-    if stats.workers.is_none() {
-        put_status(&stats.own, &Labels::new([("worker", "0")]), out);
+    put_fields(layout::CLUSTER, &stats.own, &Labels::none(), out);
+    if number(&stats.own, "workers").is_none() {
+        put_fields(layout::PROCESS, &stats.own, &Labels::new([("worker", "0")]), out);
     }
     for worker in stats.worker_status.iter().take(WORKERS_MAX) {
         let labels = Labels::new([("worker", worker.index.to_string()), ("pid", worker.pid.to_string())]);
-        put_status(&worker.last_status, &labels, out);
+        put_fields(layout::PROCESS, &worker.last_status, &labels, out);
         // Accurate to a second, as Puma writes it.
         let age_s = clock::parse_rfc3339(&worker.last_checkin).map(|at| (now - at).max(0) as f64 / 1e9);
         out.put_known(&labels, [(metric::LAST_CHECKIN_AGE, age_s)]);
     }
 }
 
-fn put_status(status: &Status, labels: &Labels, out: &mut Out) {
-    let values = [
-        (metric::BACKLOG, status.backlog),
-        (metric::RUNNING, status.running),
-        (metric::POOL_CAPACITY, status.pool_capacity),
-        (metric::BUSY_THREADS, status.busy_threads),
-        (metric::MAX_THREADS, status.max_threads),
-        (metric::REQUESTS, status.requests_count),
-    ];
-    out.put_known(labels, values);
+fn number(of: &Status, field: &str) -> Option<f64> {
+    of.get(field)?.as_f64()
+}
+
+fn put_fields(fields: &[(&str, Metric)], of: &Status, labels: &Labels, out: &mut Out) {
+    out.put_known(labels, fields.iter().map(|(field, metric)| (*metric, number(of, field))));
 }
 
 impl StatusPage for Puma {

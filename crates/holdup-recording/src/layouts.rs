@@ -160,3 +160,25 @@ pub mod redis {
             .collect()
     }
 }
+
+/// The documents of Puma's control server.
+pub mod puma {
+    use crate::metrics::{Metric, puma as metric};
+
+    /// Fields of a cluster.
+    pub const CLUSTER: &[(&str, Metric)] = &[
+        ("workers", metric::WORKERS),
+        ("booted_workers", metric::BOOTED_WORKERS),
+        ("old_workers", metric::OLD_WORKERS),
+    ];
+
+    /// Fields of one process. Versions differ in them.
+    pub const PROCESS: &[(&str, Metric)] = &[
+        ("backlog", metric::BACKLOG),
+        ("running", metric::RUNNING),
+        ("pool_capacity", metric::POOL_CAPACITY),
+        ("busy_threads", metric::BUSY_THREADS),
+        ("max_threads", metric::MAX_THREADS),
+        ("requests_count", metric::REQUESTS),
+    ];
+}

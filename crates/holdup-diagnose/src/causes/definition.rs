@@ -3,6 +3,7 @@
 use super::edges::{Contribution, Edge};
 use super::{Cause, Others, Outcome};
 use crate::case::Case;
+use crate::change::Fix;
 use crate::instant::Signs;
 use crate::instant::facts::Facts;
 use crate::next_command::NextCommand;
@@ -35,6 +36,12 @@ pub struct Definition {
     pub errors: &'static [(&'static str, Strength)],
     /// The command that shows it, to run next.
     pub next: &'static NextCommand,
+    /// Whether the facts of one instant hold what that command would show.
+    pub(crate) is_answered: fn(&Facts<'_>) -> bool,
+    /// What to do, by the facts of one instant; the sentence of `doc` where there is none.
+    pub(crate) fixes: fn(&Facts<'_>) -> Vec<Fix>,
+    /// What its own signs leave open where it is the only suspect, if that is not when it began.
+    pub(crate) leaves_open: Option<&'static str>,
 }
 
 impl Definition {
@@ -52,6 +59,9 @@ impl Definition {
             signs: None,
             errors: &[],
             next,
+            is_answered: |_| false,
+            fixes: |_| Vec::new(),
+            leaves_open: None,
         }
     }
 }

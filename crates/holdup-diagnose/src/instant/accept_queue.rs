@@ -1,20 +1,30 @@
-//! The accept queue of an instant: whether it is full, whether it stands, and whether the workers behind it
-//! were seen to be busy. It does not say why connections are not accepted.
+//! The accept queue of an instant: whether it is full and whether it stands. And the workers of an app
+//! server: whether they were seen to be busy, and whether requests wait for one. Neither says why.
 
 use holdup_recording::metrics;
 use holdup_recording::words::percent;
 use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
 
+use super::MANY;
 use crate::resources::workers::{MOSTLY, says_of_limit};
 
 /// A listening socket whose queue was full.
 pub(crate) struct AcceptQueue {
     pub evidence: Evidence,
-    /// Whether half of it was taken at several readings: a burst drains at once, a line that stands does not.
+    /// Whether half of it was taken at several readings, or at every one: a burst drains at once, a line that
+    /// stands does not, and a single look meets what lasts.
     pub stands: bool,
-    /// That all workers behind it were busy; none if no source showed it.
-    pub busy_workers: Option<Evidence>,
+    /// Whether that was seen at several readings.
+    pub is_sure: bool,
+}
+
+/// The workers of an app server.
+pub(crate) struct SeenWorkers {
+    /// That all of them were busy, by their own figures or as the kernel shows it.
+    pub busy: Option<Evidence>,
+    /// That requests waited for one of them, by the server's own count.
+    pub queued: Option<Evidence>,
 }
 
 impl AcceptQueue {
@@ -32,34 +42,41 @@ impl AcceptQueue {
                 let lengths: Vec<f64> =
                     series.flat_map(|(_, series)| series.iter().map(|(_, length)| *length)).collect();
                 let taken = lengths.iter().filter(|length| 2.0 * **length >= limit).count();
-                let stands = taken >= READINGS;
+                let is_sure = taken >= READINGS;
+                let stands = is_sure || taken == lengths.len();
                 let often = format!("; half of it was taken at {taken} of {} readings", lengths.len());
-                let often = if stands { often } else { String::new() };
+                let often = if is_sure { often } else { String::new() };
                 let text = format!(
                     "{:.0} connections waited at port {port}, whose queue takes {limit:.0}{often}",
                     waiting.max
                 );
                 let evidence = waiting.evidence(format!("{:.0}", waiting.max), "0", text);
-                Self { evidence, stands, busy_workers: busy_workers(view) }
+                Self { evidence, stands, is_sure }
             })
         })
     }
 }
 
-/// Workers are busy by the server's own figures, or as the kernel shows it: the server has a fixed number of
-/// requests whenever others wait in front of it.
-fn busy_workers(view: &View<'_>) -> Option<Evidence> {
-    if let Some(workers) = view.workers() {
-        let text = format!(
-            "all {:.0} {} were busy at {} of the instants",
-            workers.most,
-            workers.name(),
-            percent(workers.full_ratio)
-        );
-        let is_busy = workers.full_ratio >= MOSTLY;
-        return is_busy.then(|| workers.evidence(format!("below {:.0} at most instants", workers.most), text));
+impl SeenWorkers {
+    /// As the server's own figures show them; else by the kernel: the server has a fixed number of requests
+    /// whenever others wait in front of it.
+    pub(crate) fn read(view: &View<'_>) -> Option<Self> {
+        let Some(workers) = view.workers() else {
+            let outside = view.outside().ok()?;
+            let most = outside.takes_at_once?;
+            let busy = outside.hand_evidence(format!("{most:.1}"), "", says_of_limit(None, most, &outside.port));
+            return Some(Self { busy: Some(busy), queued: None });
+        };
+        let name = workers.name();
+        let often = percent(workers.full_ratio);
+        let text = format!("all {:.0} {name} were busy at {often} of the instants", workers.most);
+        let busy = || workers.evidence(format!("below {:.0} at most instants", workers.most), text);
+        let queued = workers.queue.filter(|queued| *queued >= MANY).map(|queued| {
+            workers.evidence(
+                "0 that wait",
+                format!("{queued:.0} requests waited for one of the {:.0} {name}", workers.most),
+            )
+        });
+        Some(Self { busy: (workers.full_ratio >= MOSTLY).then(busy), queued })
     }
-    let outside = view.outside().ok()?;
-    let most = outside.takes_at_once?;
-    Some(outside.hand_evidence(format!("{most:.1}"), "", says_of_limit(None, most, &outside.port)))
 }

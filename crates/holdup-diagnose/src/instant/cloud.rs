@@ -2,12 +2,13 @@
 //! it stood at a limit. They are means over a minute or more. The limits are those of the parameter
 //! group, the instance's class and its volume, as far as they are described.
 
+mod level;
+
 use std::collections::BTreeMap;
 
 use holdup_recording::words::{bytes, bytes_per_second, percent, thousands};
 use holdup_recording::{Labels, metrics::aws};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::host::flows::SMALL_BYTES;
 use holdup_signals::host::limits::{Documented, InstanceSize, KnownLimits, MostConnections};
 use holdup_signals::host::throttle::Unit;
 use holdup_signals::view::stretches::within;
@@ -238,30 +239,6 @@ impl<'c> CloudDatabase<'c> {
             return Some((strength * self.unless_out_of_credits(), run.evidence(level, format!("below {most}"), text)));
         }
         self.at_level(unit, &flow)
-    }
-
-    /// A level that no document names, which waits for the volume grow at.
-    fn at_level(&self, unit: Unit, flow: &Course<'_>) -> Option<CloudSign> {
-        if self.limits.of_unit(unit).next().is_some() || self.unit_by_size() != Some(unit) {
-            return None;
-        }
-        let most = flow.most()?;
-        let run = flow.run(|value| value >= (1.0 - 2.0 * LEVEL) * most)?;
-        let stands = run.points >= LEVEL_POINTS && run.least >= (1.0 - 3.0 * LEVEL) * run.most;
-        let rose = flow.usual(run.window).is_none_or(|usual| run.mean >= 1.2 * usual);
-        if !stands || !rose || self.waits_at_volume(run.window) != Some(true) {
-            return None;
-        }
-        let level = rate(unit, run.mean);
-        let text =
-            format!("{} read and wrote {level} together, a level at which requests to its volume wait", self.name);
-        Some((STRONG * 0.8, run.evidence(level, "following the demand", text)))
-    }
-
-    /// Large requests reach a limit on bytes first, small ones a limit on operations.
-    fn unit_by_size(&self) -> Option<Unit> {
-        let (bytes, operations) = (self.flow(Unit::Bytes)?.most()?, self.flow(Unit::Operations)?.most()?);
-        Some(if bytes / operations.max(1.0) > SMALL_BYTES { Unit::Bytes } else { Unit::Operations })
     }
 
     /// The part of a ceiling's evidence that is left where credits ran out: the ceiling is then what they

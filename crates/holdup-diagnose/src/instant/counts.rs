@@ -145,8 +145,9 @@ fn closed(view: &View<'_>) -> Option<Sign> {
 }
 
 fn temporary(view: &View<'_>) -> Option<Sign> {
-    /// A few stay as long as a statement; hundreds come and go.
+    /// A few stay as long as a statement; dozens are more than that, hundreds come and go.
     const MANY: f64 = 100.0;
+    const SOME: f64 = 50.0;
     const GONE: f64 = 2.0;
     let metric = metrics::host::TEMPORARY_TABLE_FILES.name;
     let paths = view.label_values(metric, "path");
@@ -158,8 +159,12 @@ fn temporary(view: &View<'_>) -> Option<Sign> {
         let place = if path.is_empty() { "a folder" } else { path };
         let went = if gone >= GONE { format!("; {gone:.0} were gone before ls read them") } else { String::new() };
         let text = format!("{place} held {:.0} files of temporary tables{went}", files.max);
-        let strength = if gone >= GONE { STRONG } else { FAIR };
-        (gone >= GONE || files.max >= MANY)
+        let strength = match files.max {
+            _ if gone >= GONE => STRONG,
+            MANY.. => FAIR,
+            _ => WEAK,
+        };
+        (gone >= GONE || files.max >= SOME)
             .then(|| (strength, files.evidence(format!("{:.0} files", files.max), "a few", text)))
     });
     signs.max_by(|(a, _), (b, _)| a.chance().total_cmp(&b.chance()))

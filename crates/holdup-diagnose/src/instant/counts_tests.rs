@@ -109,6 +109,30 @@ fn asleep(count: f64) -> SyntheticRecording {
     host().gauge("host", "system_threads", &[("state", "D")], count)
 }
 
+/// A disk without time left that is read at random, in reads of so many bytes.
+fn full_disk(bytes: f64) -> SyntheticRecording {
+    host().disk("sdb", (234.0, bytes, 100.0), (5.0, 4_096.0, 10.0))
+}
+
+fn ahead(made: SyntheticRecording, kib: &str) -> SyntheticRecording {
+    made.setting("host", "block.sdb.read_ahead_kb", kib)
+}
+
+fn waits() -> SyntheticRecording {
+    idle(host(), 0.1, 0.6)
+}
+
+fn mounted(made: SyntheticRecording, options: &str) -> SyntheticRecording {
+    let facts = [("fstype", "ext4"), ("device", "sdb1"), ("options", options)];
+    facts.iter().fold(made, |made, (fact, value)| made.setting("host", &format!("mount[/data].{fact}"), value))
+}
+
+/// Five threads of a Puma, of which some are free.
+fn workers(free: f64, waiting: f64) -> SyntheticRecording {
+    let figures = [("max_threads", 5.0), ("pool_capacity", free), ("backlog", waiting)];
+    figures.iter().fold(host(), |made, (name, value)| made.gauge("puma:", &format!("puma_{name}"), &[], *value))
+}
+
 #[test]
 fn each_sign_shows_its_cause_and_a_sound_host_shows_none() {
     use Cause as C;
@@ -136,6 +160,39 @@ fn each_sign_shows_its_cause_and_a_sound_host_shows_none() {
         ("no descriptor was left", C::FileDescriptorLimit, said("file_descriptors_exhausted"), 0.7, said("disk_full")),
         ("files that vanish", C::OnDiskTemporaryTables, files(40.0, 9.0), 0.7, files(6.0, 0.0)),
         ("hundreds of files", C::OnDiskTemporaryTables, files(812.0, 0.0), 0.5, files(30.0, 0.0)),
+        ("dozens of files", C::OnDiskTemporaryTables, files(61.0, 0.0), 0.3, files(30.0, 0.0)),
+        ("reads of no page", C::ReadaheadTooLarge, full_disk(15_200.0), 0.3, full_disk(16_384.0)),
+        (
+            "reads of no page in a wide window",
+            C::ReadaheadTooLarge,
+            ahead(full_disk(15_200.0), "128"),
+            0.59,
+            ahead(full_disk(15_200.0), "8"),
+        ),
+        ("a wide window", C::ReadaheadTooLarge, ahead(host(), "128"), 0.15, ahead(host(), "8")),
+        (
+            "a wide window beside iowait",
+            C::ReadaheadTooLarge,
+            ahead(waits(), "128"),
+            0.3,
+            ahead(idle(host(), 0.9, 0.02), "128"),
+        ),
+        (
+            "access times that are written",
+            C::AtimeUpdates,
+            mounted(waits(), "rw,strictatime"),
+            0.3,
+            mounted(waits(), "rw,relatime"),
+        ),
+        (
+            "an option that older tools leave out",
+            C::AtimeUpdates,
+            mounted(host(), "rw,strictatime"),
+            0.15,
+            mounted(host(), "rw"),
+        ),
+        ("busy workers and a line", C::WorkerPoolExhausted, workers(0.0, 61.0), 0.88, workers(2.0, 0.0)),
+        ("a line beside free workers", C::WorkerPoolExhausted, workers(2.0, 9.0), 0.5, workers(2.0, 1.0)),
         ("stalls for memory", C::MemoryPressure, stalls("memory", "full", 0.3), 0.5, stalls("memory", "some", 0.3)),
         ("stalls for I/O", C::DiskSaturated, stalls("io", "full", 0.6), 0.5, stalls("io", "full", 0.1)),
         ("stalls for CPUs", C::CpuSaturated, stalls("cpu", "some", 0.9), 0.3, stalls("cpu", "some", 0.4)),
@@ -188,10 +245,16 @@ fn means_since_boot_accuse_less_and_clear_nothing() {
             "iostat",
         )
     };
-    let of = |made: &SyntheticRecording| signs(made, Cause::WorkingSetExceedsMemory);
+    // The disk was busy for so much of the time.
+    let of = |made: &SyntheticRecording, busy: f64| {
+        let time = "system_disk_io_time_seconds_total";
+        let made = made.clone().without(time).counter("host", time, &[("device", "sda")], busy);
+        signs(&made, Cause::WorkingSetExceedsMemory).expect("a full disk")
+    };
     let (shown, since_boot) = (disk(host()), mean(disk(host())));
-    let (full, weaker) = (of(&shown).expect("a full disk"), of(&since_boot).expect("a full disk, on average"));
+    let (full, weaker) = (of(&shown, 0.95), of(&since_boot, 0.95));
     assert!(weaker.0 < full.0 && weaker.1.contains("since boot"), "{full:?} {weaker:?}");
+    assert!(of(&since_boot, 1.0).0 >= full.0, "what was never idle since boot is not idle now");
     let cleared =
         |made: &SyntheticRecording| made.with(|case| Facts::read(case.view(case.whole())).idle_disk().is_some());
     let quiet = |made: SyntheticRecording| made.disk("sda", (1.0, 4096.0, 1.0), (1.0, 4096.0, 1.0));

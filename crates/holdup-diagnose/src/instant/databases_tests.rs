@@ -150,6 +150,32 @@ fn states_of_sessions_lead_to_their_cause() {
     }
 }
 
+/// Sessions that wait for pages while PostgreSQL counts these reads a second, and these of them by vacuum.
+fn reading(all: f64, by_vacuum: f64) -> SyntheticRecording {
+    let reads = |made: SyntheticRecording, context: &str, of: f64| {
+        made.counter(POSTGRESQL, "postgresql_stat_io_reads", &[("context", context)], of)
+    };
+    reads(reads(in_state(POSTGRESQL, 14, "IO:DataFileRead"), "vacuum", by_vacuum), "normal", all - by_vacuum)
+}
+
+#[test]
+fn reads_that_vacuum_made_by_its_own_count_are_not_those_of_a_working_set() {
+    let of = |by_vacuum: f64| chance(&reading(1_000.0, by_vacuum), Cause::WorkingSetExceedsMemory);
+    let unknown = chance(&in_state(POSTGRESQL, 14, "IO:DataFileRead"), Cause::WorkingSetExceedsMemory);
+    assert!((of(0.0) - unknown).abs() < 1e-9 && of(1_000.0) < 1e-9, "{unknown} {} {}", of(0.0), of(1_000.0));
+    assert!((of(250.0) - 0.75 * unknown).abs() < 0.01, "{}", of(250.0));
+}
+
+#[test]
+fn the_pools_queue_shows_by_its_groups_or_by_its_connections() {
+    let queue = |metric: &str, length: f64| SyntheticRecording::new(2).gauge(MYSQL, metric, &[], length);
+    for metric in ["mysql_thread_pool_queue_length", "mysql_thread_pool_queued_connections"] {
+        let found = signs(&queue(metric, 24.0), Cause::ThreadPoolQueue).unwrap();
+        assert!((found.chance - CERTAIN.chance()).abs() < 1e-9, "{metric}: {found:?}");
+        assert_eq!(signs(&queue(metric, 0.0), Cause::ThreadPoolQueue), None, "{metric}");
+    }
+}
+
 #[test]
 fn undo_logs_pile_up_behind_an_open_transaction() {
     let made = |undo: f64, open_s: f64| {

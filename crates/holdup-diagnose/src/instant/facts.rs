@@ -4,15 +4,15 @@
 use holdup_signals::host::cpu::{CpuMode, CpuTime};
 
 use crate::resources::full_disk::{Filling, FullDisk, room};
+use holdup_recording::metrics;
 use holdup_recording::words::{bytes, percent};
-use holdup_recording::{Labels, metrics};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::host::disk_waits::{Wait, wait_of};
 use holdup_signals::host::threads::{Asleep, Place};
 use holdup_signals::view::stretches::within;
 use holdup_signals::{Disk, Gauge, View};
 
-use super::accept_queue::AcceptQueue;
+use super::accept_queue::{AcceptQueue, SeenWorkers};
 use super::cloud::{CloudDatabase, CloudSign};
 use super::counts::Counts;
 use super::documents::Documents;
@@ -25,13 +25,9 @@ use super::{MANY, OF_WINDOW, Share, Sign, Signs, machine};
 use crate::next_command::Machine;
 use crate::resources::cpu::{FULL, gives_way_seconds};
 use crate::resources::disk::{BUSY, QUEUED, what_it_does};
-use crate::strength::Strength;
 
 /// Requests up to this size are random: a disk takes them one by one, bytes.
 const SMALL_BYTES: f64 = 32.0 * 1024.0;
-
-/// A readahead of this many bytes reads data that random access does not need.
-const WIDE_BYTES: f64 = 64.0 * 1024.0;
 
 /// As many idle sessions for each active one, and as many at least, may hide queued ones.
 const ASLEEP_PER_ACTIVE: f64 = 10.0;
@@ -69,7 +65,7 @@ pub(crate) struct Facts<'c> {
     /// The disk with the longest queue.
     pub disk: Option<Disk>,
     pub sessions: Option<Sessions>,
-    /// Requests in the queues of a thread pool.
+    /// Requests in the queues of a thread pool, by its groups or by its queues.
     pub pool_queue: Option<Gauge>,
     /// Pages swapped per second, in and out.
     pub swapped: Option<(f64, Evidence)>,
@@ -83,6 +79,8 @@ pub(crate) struct Facts<'c> {
     pub filling: Vec<Filling>,
     /// A full accept queue.
     pub accept_queue: Option<AcceptQueue>,
+    /// Workers of an app server, as they were seen.
+    pub workers: Option<SeenWorkers>,
     /// What the host's own counts show.
     pub counts: Counts,
     /// The disk's figures are means since boot: they show what is usual.
@@ -145,12 +143,15 @@ impl<'c> Facts<'c> {
                 || sessions.as_ref().is_some_and(|sessions| sessions.is_postgresql),
             statements,
             sessions,
-            pool_queue: gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
+            pool_queue: [metrics::mysql::THREAD_POOL_QUEUE_LENGTH, metrics::mysql::THREAD_POOL_QUEUED_CONNECTIONS]
+                .into_iter()
+                .find_map(|metric| gauge(metric.name, &[])),
             swapped: swapped(&view),
             available: available(&view),
             full,
             filling,
             accept_queue: AcceptQueue::read(&view),
+            workers: SeenWorkers::read(&view),
             counts: Counts::read(&view),
             is_disk_mean,
             vacuums: gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "autovacuum worker")])
@@ -217,12 +218,6 @@ impl<'c> Facts<'c> {
             () => DiskWork::ReadsMuch,
         };
         Some((disk, work))
-    }
-
-    /// What a sign by the disk's figures is worth: means since boot may hide the present.
-    pub fn of_disk(&self, strength: Strength) -> Strength {
-        const MEAN: f64 = 0.7;
-        if self.is_disk_mean { strength * MEAN } else { strength }
     }
 
     /// The share of the threads in uninterruptible sleep that are in places for which `is` holds.
@@ -347,33 +342,16 @@ impl<'c> Facts<'c> {
         self.idle.as_ref().is_some_and(|(idle, waiting, _)| idle + waiting + self.niced <= 1.0 - FULL)
     }
 
-    /// The accept queue, if a line stands in it while CPUs have room.
+    /// The accept queue, if a line stands in it and CPUs are not known to be short.
     pub fn standing_accept_queue(&self) -> Option<&AcceptQueue> {
         const ROOM: f64 = 0.2;
-        let has_room = self.idle.as_ref().is_some_and(|(idle, waiting, _)| idle + waiting + self.niced >= ROOM);
+        let has_room = self.idle.as_ref().is_none_or(|(idle, waiting, _)| idle + waiting + self.niced >= ROOM);
         self.accept_queue.as_ref().filter(|queue| queue.stands && has_room)
     }
 
     /// Whether threads that sleep wait for a lock of the kernel, or the disk has time left.
     pub fn waits_for_no_disk(&self) -> bool {
         self.is_no_disk_waited_for() || self.idle_disk().is_some()
-    }
-
-    /// The readahead of `disk`, if it is wide enough to read data that random access does not need.
-    pub fn wide_readahead(&self, disk: &Disk) -> Option<(f64, Evidence)> {
-        self.readahead(disk).filter(|(window, _)| *window >= WIDE_BYTES)
-    }
-
-    /// The window of `disk`'s readahead, bytes, with its setting.
-    pub fn readahead(&self, disk: &Disk) -> Option<(f64, Evidence)> {
-        let settings = self.view.recording.tables.settings.with_columns(&["source", "name", "value"]).ok()?;
-        let name = format!("block.{}.read_ahead_kb", disk.device);
-        let kib: f64 = settings.iter().rev().find(|row| row.name == name)?.value.parse().ok()?;
-        let text = format!("the readahead of {} is {kib:.0} KiB", disk.device);
-        let labels = Labels::new([("name", name.as_str())]);
-        let evidence =
-            Evidence::new("settings", "value", labels, self.view.window, format!("{kib:.0} KiB"), "8 to 16 KiB", text);
-        Some((kib * 1024.0, evidence))
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) mod plans;
 pub(crate) mod pods;
 #[cfg(test)]
 mod pods_tests;
+mod reads;
 pub(crate) mod sessions;
 pub(crate) mod statements;
 #[cfg(test)]

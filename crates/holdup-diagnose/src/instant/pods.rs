@@ -201,6 +201,15 @@ impl<'c> Pods<'c> {
         }
     }
 
+    /// A liveness probe that got no answer in time: the server was there, and did not get to it.
+    pub fn unanswered(&self) -> Option<Evidence> {
+        const LATE: [&str; 2] = ["deadline exceeded", "timeout"];
+        let probed = self.probed();
+        let (key, one) = probed.iter().find(|(_, one)| LATE.iter().any(|word| one.why.contains(word)))?;
+        let text = format!("the liveness probe of {} waited in the same line until its time was over", shown(key));
+        Some(self.event_evidence("probe_failed", format!("{} failures", one.liveness_failures), text))
+    }
+
     /// Containers that were killed for lack of memory.
     pub fn memory_kills(&self, signs: &mut Signs) {
         for (key, one) in self.all.iter().filter(|(_, one)| one.out_of_memory > 0).take(SHOWN) {
@@ -311,8 +320,9 @@ impl<'c> Pods<'c> {
         all
     }
 
-    /// What decides why a probe was not answered, or why a container ends.
-    pub fn next(&self) -> Vec<PasteNextReport> {
+    /// What decides why a probe was not answered, or why a container ends. `has_queue` tells whether the
+    /// accept queue was seen.
+    pub fn next(&self, has_queue: bool) -> Vec<PasteNextReport> {
         let report = |causes: &[Cause], command: String, seconds, shows: &str| PasteNextReport {
             causes: causes.to_vec(),
             command,
@@ -324,12 +334,10 @@ impl<'c> Pods<'c> {
             let (namespace, pod, container) = place(key);
             let exec = format!("kubectl exec -n {namespace} {pod}{container} --");
             let shows = "whether connections wait for the app to accept them (Recv-Q near Send-Q): then all its workers are busy, and the probe waits behind them";
-            all.push(report(
-                &[Cause::WorkerPoolExhausted, Cause::AcceptQueueOverflow],
-                format!("{exec} ss -ltn"),
-                1,
-                shows,
-            ));
+            if !has_queue {
+                let causes = [Cause::WorkerPoolExhausted, Cause::AcceptQueueOverflow];
+                all.push(report(&causes, format!("{exec} ss -ltn"), 1, shows));
+            }
             if one.cpu_limit.is_some() {
                 let command =
                     format!("{exec} cat /sys/fs/cgroup/cpu.stat; sleep 10; {exec} cat /sys/fs/cgroup/cpu.stat");

@@ -60,6 +60,30 @@ fn a_liveness_probe_that_kills_on_an_idle_cpu_is_named_with_what_to_measure() {
     assert!(next[1].contains("cpu.stat") && next.len() == 3, "{next:?}");
 }
 
+/// A full accept queue, seen once.
+fn queue(made: SyntheticRecording, length: f64) -> SyntheticRecording {
+    let port = [("port", "8080")];
+    made.gauge("host", "tcp_accept_queue_length", &port, length).gauge("host", "tcp_accept_queue_limit", &port, 1_024.0)
+}
+
+#[test]
+fn workers_behind_a_full_queue_come_before_the_probe_that_waited_in_it() {
+    let made = killed(probed(restarted("Error", "137"), "liveness", "9"));
+    let d = diagnosed(&queue(made.clone(), 1_025.0));
+    assert_eq!((d.verdict, d.culprit), (Answer::Found, Some(Cause::WorkerPoolExhausted)), "{}", d.headline);
+    let probe = d.findings.iter().find(|finding| finding.cause == Cause::LivenessProbeKill);
+    assert_eq!(probe.and_then(|finding| finding.follows_from), Some(Cause::WorkerPoolExhausted));
+    let open = d.snapshot.as_ref().map(|snapshot| snapshot.open.clone()).unwrap_or_default();
+    assert!(open.contains("liveness_probe_kill follows from it"), "{open}");
+    assert!(commands(&d).iter().all(|command| !command.contains("ss -ltn")), "{:?}", commands(&d));
+    // A queue with room does not hold a probe up.
+    let d = diagnosed(&queue(made, 3.0));
+    assert_eq!(d.culprit, Some(Cause::LivenessProbeKill), "{}", d.headline);
+    // A full queue alone may be the peak of a burst.
+    let d = diagnosed(&queue(SyntheticRecording::new(3), 1_025.0));
+    assert_eq!((d.verdict, d.findings[0].cause), (Answer::Undecided, Cause::WorkerPoolExhausted), "{}", d.headline);
+}
+
 #[test]
 fn a_kill_for_memory_is_one_whatever_the_probe_said() {
     let made = probed(restarted("OOMKilled", "137"), "liveness", "2");

@@ -163,7 +163,6 @@ impl Ground<'_, '_> {
     /// What this evidence cannot show.
     fn open(&self, found: &[Suspect], is_named: bool) -> String {
         const SINCE: &str = "since when, and how much of response time it costs";
-        const PROBE: Cause = Cause::LivenessProbeKill;
         /// Tools that each run for some seconds, one after another, still show one moment.
         const INSTANT_S: f64 = 5.0;
         let seconds = self.slow.seconds();
@@ -172,10 +171,12 @@ impl Ground<'_, '_> {
             (true, false) => "one instant does not show".to_owned(),
             (false, _) => "no source measured response time to show".to_owned(),
         };
+        // What leads to the first is not known, unless it follows from another one here.
+        let own = found.first().filter(|_| is_named).and_then(|one| one.cause.definition().leaves_open);
         match found {
-            [one, ..] if is_named && one.cause == PROBE => {
-                "It does not show why the server left the probe without an answer: measure its queue and its workers."
-                    .to_owned()
+            _ if own.is_some() => own.unwrap_or_default().to_owned(),
+            [one, other] if is_named && other.follows_from == Some(one.cause) => {
+                format!("{} {SINCE}; {} follows from it.", causes::capital(&shows), other.cause)
             }
             [one] if is_named => format!("{} {SINCE}: {} is the only suspect.", causes::capital(&shows), one.cause),
             [_, other] if is_named => format!("{} {SINCE}; {} is possible too.", causes::capital(&shows), other.cause),
@@ -188,14 +189,13 @@ impl Ground<'_, '_> {
     /// A suspect as a finding; its remedy only if it is named, because a change on a guess costs time.
     fn finding(&self, i: usize, suspect: Suspect, is_named: bool) -> Finding {
         let doc = &suspect.cause.definition().doc;
-        let fixes = match suspect.cause {
-            _ if !is_named || i > 0 => Vec::new(),
-            Cause::DiskFull => causes::disk_full::fixes(&self.facts.view, &self.facts.full),
-            _ => {
-                let text = suspect.fix.unwrap_or(doc.fix).to_owned();
-                vec![Fix { text, command: None, keep: None, risk: None }]
+        let mut fixes = Vec::new();
+        if is_named && i == 0 {
+            fixes = (suspect.cause.definition().fixes)(&self.facts);
+            if fixes.is_empty() {
+                fixes.push(Fix::advice(suspect.fix.unwrap_or(doc.fix).to_owned(), None));
             }
-        };
+        }
         let role = match (i, suspect.follows_from) {
             (0, _) => Role::Root,
             (_, Some(_)) => Role::Symptom,

@@ -20,6 +20,7 @@ pub mod indexes;
 pub mod interfaces;
 pub mod late_connects;
 pub mod locks;
+pub mod mounts;
 pub mod network_limits;
 pub mod new_connections;
 pub mod newcomers;

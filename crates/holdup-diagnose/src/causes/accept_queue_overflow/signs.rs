@@ -20,6 +20,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         signs.add(if action == "dropped" { STRONG } else { FAIR }, full.told());
     }
     let Some(queue) = &facts.accept_queue else { return };
+    // A line that stands is that of whatever does not accept.
     let strength = if facts.standing_accept_queue().is_some() { WEAK } else { FAIR };
     signs.add(strength, queue.evidence.clone());
 }

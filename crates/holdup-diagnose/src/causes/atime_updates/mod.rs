@@ -1,20 +1,20 @@
 //! Every read of a file also writes its access time.
 
+mod signs;
+
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Outcome, Role, Trait, ms, percent};
 use crate::case::Case;
-use crate::change::Fix;
-use crate::change::host::Place;
 use crate::next_command::NextCommand;
 use crate::resources::disk::{what_it_does, who};
-use crate::resources::{is_too_small, volume};
+use crate::resources::{is_too_small, mounts, volume};
 use crate::strength::FAIR;
 use holdup_recording::metrics;
-use holdup_signals::evidence::Evidence;
-use holdup_signals::host::disks::HOST;
-use holdup_signals::{Missing, Mount, View};
+use holdup_signals::{Missing, Mount};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::Standing],
+    signs: Some(signs::find),
+    fixes: |facts| facts.strict_mounts().iter().map(|mount| mounts::without_access_times(&facts.view, mount)).collect(),
     ..Definition::new(Cause::AtimeUpdates, DOC, Judge::Alone(judge), &NEXT)
 };
 
@@ -35,22 +35,19 @@ const DOC: Doc = Doc {
 const NEXT: NextCommand =
     NextCommand::on_machine("mount", 1, "whether each read of a file is written down (relatime and noatime avoid it)");
 
-/// Mount options with which reads write nothing, or hardly anything.
-const NO_WRITES: &[&str] = &["relatime", "noatime", "ro"];
-
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let mounts = mounts(&view)?;
-    let is_strict = |m: &&Mount| !NO_WRITES.iter().any(|option| m.has_option(option));
+    let mounted = mounts::on_devices(&view)?;
+    let is_strict = |m: &&Mount| mounts::writes_access_times(m);
     let disks = view.disks()?;
     let used = |m: &&Mount| disks.named(&view.whole_device(&m.device)).is_some();
-    let Some(mount) = mounts.iter().filter(is_strict).find(used) else {
-        let shown = mounts.iter().find(used).or(mounts.first());
+    let Some(mount) = mounted.iter().filter(is_strict).find(used) else {
+        let shown = mounted.iter().find(used).or(mounted.first());
         let evidence =
-            shown.map(|m| options_evidence(&view, m, "no mount on an active disk writes access times on every read"));
+            shown.map(|m| mounts::options(&view, m, "no mount on an active disk writes access times on every read"));
         return Ok(Outcome::Cleared(evidence.into_iter().collect()));
     };
-    let options = options_evidence(&view, mount, "it has neither relatime nor noatime");
+    let options = mounts::options(&view, mount, "it has neither relatime nor noatime");
     let Some(disk) = disks.named(&view.whole_device(&mount.device)) else { return Ok(Outcome::Cleared(vec![options])) };
     let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
     let all = (disk.read.operations + disk.write.operations).max(1.0);
@@ -82,47 +79,14 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let mut evidence = vec![options, asked, does];
     evidence.extend(who(&view, disk).evidence);
-    let steps = Place::find(&view, &mount.source).machine(
-        format!("mount -o remount,noatime {}", mount.path),
-        format!("noatime among the options of {} in /etc/fstab", mount.path),
-    );
     Ok(Outcome::Found(CauseFinding {
         explains_ms,
         evidence,
         weights: vec![FAIR, FAIR * unasked],
-        fixes: vec![Fix {
-            text: format!("Mount {} so that reads do not write.{}", mount.path, steps.note()),
-            command: steps.command,
-            keep: steps.keep,
-            risk: Some(
-                "Takes effect at once. Programs that look at access times (some mail readers, cleaners of temporary files) no longer see reads."
-                    .to_owned(),
-            ),
-        }],
+        fixes: vec![mounts::without_access_times(&view, mount)],
         prove: format!("Run the same scenario again: {} hardly writes.", disk.device),
         role: Role::Root,
     }))
-}
-
-fn options_evidence(view: &View<'_>, mount: &Mount, why: &str) -> Evidence {
-    let text = format!("{} is mounted with {}: {why}", mount.path, mount.options);
-    view.setting_evidence(&mount.source, &mount.setting("options"), "relatime or noatime", text)
-}
-
-/// Mounted file systems on devices, a watched process's view before the host's.
-fn mounts(view: &View<'_>) -> Result<Vec<Mount>, Missing> {
-    let missing = |what: String| Missing::new(what, HOST);
-    let rows = view.recording.tables.settings.with_columns(&["source", "name", "value"]).map_err(missing)?;
-    let paths = rows.iter().filter_map(|s| s.name.strip_prefix("mount[")?.strip_suffix("].options"));
-    let mut found: Vec<Mount> = Vec::new();
-    for path in paths {
-        if let Some(mount) = view.mount_of(path).filter(|m| m.path == path && !m.is_in_memory())
-            && !found.contains(&mount)
-        {
-            found.push(mount);
-        }
-    }
-    if found.is_empty() { Err(missing("options of mounts".to_owned())) } else { Ok(found) }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod filling;
 mod signs;
 
 use crate::resources::full_disk::{FullDisk, ShownBy};
-pub(crate) use advice::fixes;
+use advice::fixes;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +23,7 @@ pub const DEFINITION: Definition = Definition {
     occurs: Occurs::Rarely,
     traits: &[Trait::Harm, Trait::WithinStatement, Trait::LongStatement],
     signs: Some(signs::find),
+    fixes: |facts| fixes(&facts.view, &facts.full),
     ..Definition::new(Cause::DiskFull, DOC, Judge::Alone(judge), &NEXT)
 };
 

@@ -33,6 +33,9 @@ pub const DEFINITION: Definition = Definition {
         ),
     ],
     signs: Some(signs::find),
+    leaves_open: Some(
+        "It does not show why the server left the probe without an answer: measure its queue and its workers.",
+    ),
     ..Definition::new(Cause::LivenessProbeKill, DOC, Judge::Alone(judge), &NEXT)
 };
 

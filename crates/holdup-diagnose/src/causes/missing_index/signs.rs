@@ -33,19 +33,10 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
 fn plans(facts: &Facts<'_>, signs: &mut Signs) {
     let is_heavy = |digest: &str| facts.statements.heavy.iter().any(|heavy| heavy.of.digest == digest);
     for plan in plans::all(&facts.view).iter().filter(|plan| !is_heavy(&plan.row.digest)) {
-        let Some(scan) = Scan::worst(&facts.view, &plan.tree) else { continue };
-        if scan.examined < ROWS || scan.examined < EXAMINED_PER_USED * scan.kept.max(1.0) {
-            continue;
-        }
+        let Some(scan) = Scan::worst(&facts.view, &plan.tree).filter(is_in_vain) else { continue };
         let share = plan.part(&scan.node);
         let took = if share.ratio > 0.0 { format!(", {} of its time", percent(share.ratio)) } else { String::new() };
-        let text = format!(
-            "{} read {} rows ({}) and kept {}{took}",
-            scan.node.name(),
-            thousands(scan.examined),
-            scan.known,
-            thousands(scan.kept)
-        );
+        let text = format!("{}{took}", rows_read(&scan));
         let evidence = plan.evidence(&facts.view, format!("{} rows", thousands(scan.examined)), &text);
         // What a plan only expects, or did in no time, is not why the statement is slow.
         let is_felt = plan.row.duration_ns.is_some_and(|ns| ns as f64 / 1e9 >= FELT_S);
@@ -71,20 +62,22 @@ fn collections(facts: &Facts<'_>, signs: &mut Signs) {
     signs.add(NONE, scans.evidence.clone().saying("", WHICH));
 }
 
+/// Whether a node reads many rows for few.
+fn is_in_vain(scan: &Scan) -> bool {
+    scan.examined >= ROWS && scan.examined >= EXAMINED_PER_USED * scan.kept.max(1.0)
+}
+
+/// What a node read and kept.
+fn rows_read(scan: &Scan) -> String {
+    let (examined, kept) = (thousands(scan.examined), thousands(scan.kept));
+    format!("{} read {examined} rows ({}) and kept {kept}", scan.node.name(), scan.known)
+}
+
 /// By the plan that the server logged with its slowest execution.
 fn by_plan(facts: &Facts<'_>, heavy: &Heavy, scan: &Scan, signs: &mut Signs) {
-    if scan.examined < ROWS || scan.examined < EXAMINED_PER_USED * scan.kept.max(1.0) {
-        return;
+    if is_in_vain(scan) {
+        add(facts, heavy, (CERTAIN, part(heavy, scan.examined)), "duration_ns", &rows_read(scan), signs);
     }
-    let why = format!(
-        "{} read {} rows ({}) and kept {}",
-        scan.node.name(),
-        thousands(scan.examined),
-        scan.known,
-        thousands(scan.kept)
-    );
-    let part = part(heavy, scan.examined);
-    add(facts, heavy, (CERTAIN, part), "duration_ns", &why, signs);
 }
 
 /// By rows examined and sent.

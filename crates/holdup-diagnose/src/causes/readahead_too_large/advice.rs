@@ -1,8 +1,11 @@
 //! What to do about a readahead that is too large: the window that fits a useful read.
 
-use crate::causes::bytes;
+use crate::causes::{bytes, capital};
 use crate::change::host::Place;
 use crate::change::{Bounds, Direction, Fix, SettingChange, Unit};
+use crate::instant::facts::Facts;
+use crate::resources::disk::PLAIN_READ_BYTES;
+use crate::resources::mounts;
 use holdup_signals::host::useful_reads::UsefulReads;
 use holdup_signals::{Disk, View};
 
@@ -10,8 +13,10 @@ use holdup_signals::{Disk, View};
 const SECTOR_BYTES: f64 = 512.0;
 
 pub(super) fn fixes(view: &View<'_>, disk: &Disk, useful: &UsefulReads) -> Vec<Fix> {
+    let window_kib = useful.window_bytes.map(|bytes| bytes / 1024.0);
+    let why = format!("a useful read has {}", bytes(useful.useful_each()));
     vec![
-        smaller_window(view, disk, useful),
+        smaller_window(view, &disk.device, (window_kib, fitting_bytes(useful) / 1024.0), &why),
         Fix {
             text: "Or have the store declare its reads random, which leaves other files' readahead alone: MADV_RANDOM on the map (LMDB: open the environment with MDB_NORDAHEAD)."
                 .to_owned(),
@@ -22,14 +27,25 @@ pub(super) fn fixes(view: &View<'_>, disk: &Disk, useful: &UsefulReads) -> Vec<F
     ]
 }
 
-/// A window of a useful read, where the device's is larger.
-fn smaller_window(view: &View<'_>, disk: &Disk, useful: &UsefulReads) -> Fix {
-    let device = &disk.device;
+/// By the facts of one instant: a window of a page or two for the disk, and mounts on it that write for each
+/// read.
+pub(super) fn of_facts(facts: &Facts<'_>) -> Vec<Fix> {
+    let window = facts.disk.as_ref().map(|disk| (disk, facts.readahead(&disk.device)));
+    let smaller = window.map(|(disk, window)| {
+        let from = window.map(|(bytes, _)| bytes / 1024.0);
+        let to = PLAIN_READ_BYTES / 1024.0;
+        smaller_window(&facts.view, &disk.device, (from, to), "a random read needs a page or two")
+    });
+    let strict = facts.strict_mounts();
+    let mounts = strict.iter().map(|mount| mounts::without_access_times(&facts.view, mount));
+    smaller.into_iter().chain(mounts).collect()
+}
+
+/// A window of a useful read, where the device's is larger; both in KiB.
+fn smaller_window(view: &View<'_>, device: &str, (from, to): (Option<f64>, f64), why: &str) -> Fix {
     let name = format!("the readahead of {device}");
-    let from = useful.window_bytes.map(|bytes| bytes / 1024.0);
     // The kernel reads whole pages.
     let bounds = Bounds { least: 4.0, most: 65_536.0 };
-    let to = fitting_bytes(useful) / 1024.0;
     match SettingChange::new(Direction::Lower, &name, Unit::Kibibytes, from, to, bounds) {
         Ok(change) => {
             let (kb, sectors) = (change.to, change.to * 1024.0 / SECTOR_BYTES);
@@ -38,12 +54,12 @@ fn smaller_window(view: &View<'_>, disk: &Disk, useful: &UsefulReads) -> Fix {
                 format!("echo 'ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{queue/read_ahead_kb}}=\"{kb:.0}\"' > /etc/udev/rules.d/60-readahead-{device}.rules"),
             );
             change.fix(
-                &format!("a useful read has {}", bytes(useful.useful_each())),
+                why,
                 steps,
                 "Applies also to files opened later. Sequential scans, dumps and backups of this device become slower.",
             )
         }
-        Err(stay) => stay.fix(&format!("A useful read of {device} has {}.", bytes(useful.useful_each()))),
+        Err(stay) => stay.fix(&format!("{}.", capital(why))),
     }
 }
 

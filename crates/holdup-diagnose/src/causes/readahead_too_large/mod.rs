@@ -24,6 +24,8 @@ use holdup_signals::{Counter, Disk, Missing, View};
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::Standing, Trait::LongStatement],
     signs: Some(signs::find),
+    is_answered: |facts| facts.read_per_fault.is_some(),
+    fixes: advice::of_facts,
     ..Definition::new(Cause::ReadaheadTooLarge, DOC, Judge::Alone(judge), &next_command::READ_PER_FAULT)
 };
 

@@ -168,6 +168,37 @@ mod tests {
     }
 
     #[test]
+    fn what_fails_as_often_as_before_is_not_the_reason() {
+        for is_passed_on in [true, false] {
+            // `price` alone fails, from the first second to the last, as often as it ever did.
+            let calm = made(is_passed_on).tables(|tables| {
+                let is_of_price = |span: &Span| span.service != "stock" && span.started_at / 100_000_000 % 20 == 7;
+                tables.spans.rows.iter_mut().filter(|span| !is_of_price(span)).for_each(|span| span.status.clear());
+            });
+            let diagnosis = calm.diagnose();
+            let accused = diagnosis.findings.iter().any(|finding| finding.confidence >= 0.5);
+            assert!(diagnosis.culprit.is_none() && !accused, "{}", diagnosis.headline);
+        }
+    }
+
+    /// The same in an episode that has another reason: all the requests of `front` take long from second 40 on.
+    #[test]
+    fn what_fails_as_often_as_before_is_not_why_an_episode_began() {
+        let slow = made(true).tables(|tables| {
+            for span in &mut tables.spans.rows {
+                if span.service == "front" && span.started_at >= 40_000_000_000 {
+                    span.duration_ns += 200_000_000;
+                }
+                if span.started_at / 100_000_000 % 20 != 7 || span.service == "stock" {
+                    span.status.clear();
+                }
+            }
+        });
+        assert!(slow.diagnose().findings.iter().all(|finding| finding.cause != Cause::ServiceFails));
+        assert_eq!(slow.explains(&DEFINITION), Some(0.0), "it is cleared");
+    }
+
+    #[test]
     fn calls_without_a_failure_name_no_service() {
         let calm = made(true).tables(|tables| {
             tables.spans.rows.iter_mut().for_each(|span| span.status.clear());

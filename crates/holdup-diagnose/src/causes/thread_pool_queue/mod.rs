@@ -37,6 +37,7 @@ pub const DEFINITION: Definition = Definition {
         ),
     ],
     signs: Some(signs::find),
+    is_answered: |facts| facts.pool_queue.is_some(),
     ..Definition::new(Cause::ThreadPoolQueue, DOC, Judge::Alone(judge), &NEXT)
 };
 

@@ -39,6 +39,7 @@ pub const DEFINITION: Definition = Definition {
         ),
     ],
     signs: Some(signs::find),
+    is_answered: |facts| facts.accept_queue.is_some() && facts.workers.is_some(),
     errors: &[(holdup_recording::events::WORKERS_BUSY, crate::strength::CERTAIN)],
     ..Definition::new(Cause::WorkerPoolExhausted, DOC, Judge::Alone(judge), &next_command::ACCEPT_QUEUES)
 };

@@ -24,6 +24,7 @@ pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::Standing, Trait::Size, Trait::LongStatement],
     traces: &[small_buffer_pool::PATTERN],
     signs: Some(signs::find),
+    is_answered: |facts| facts.read_per_fault.is_some(),
     ..Definition::new(Cause::WorkingSetExceedsMemory, DOC, Judge::Alone(judge), &next_command::READ_PER_FAULT)
 };
 

@@ -1,5 +1,6 @@
 //! Random reads of pages, by themselves or each with a window of readahead.
 
+use holdup_recording::metrics;
 use holdup_recording::words::percent;
 
 use crate::instant::facts::{DiskWork, Facts};
@@ -11,6 +12,14 @@ use crate::strength::{FAIR, STRONG, WEAK};
 
 /// A call that examines no more rows than this finds them by an index.
 const FEW_ROWS: f64 = 1_000.0;
+
+/// The part (0-1) of PostgreSQL's reads that vacuum made, by its own count: they need no memory, because they
+/// pass through a ring of their own. 0 if nothing counts them apart.
+fn of_vacuum(facts: &Facts<'_>) -> f64 {
+    const READS: &str = metrics::postgresql::STAT_IO_READS.name;
+    let grown = |labels: &[(&str, &str)]| facts.view.counter(READS, labels, "").map_or(0.0, |reads| reads.delta);
+    grown(&[("context", "vacuum")]) / grown(&[]).max(1.0)
+}
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     // Of what was read, a thread waited for each page: data does not fit in memory.
@@ -31,16 +40,16 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
             signs.accounting(strength, evidence, heavy.share(read));
         }
     }
-    signs.extend(facts.of_disk(FAIR * 0.9), facts.disk_that(|work| work == DiskWork::ReadsPages));
+    // Of reads that are no pages of a database, what goes beyond a page is something else's.
+    let of_pages = facts.disk.as_ref().map_or(1.0, |disk| 1.0 - facts.beyond_pages(disk));
+    signs.extend(facts.of_disk(FAIR * 0.9 * of_pages), facts.disk_that(|work| work == DiskWork::ReadsPages));
     signs.extend(facts.of_disk(FAIR), facts.disk_that(|work| work == DiskWork::ReadsWindows));
     // A read by PostgreSQL, or the wait for a page of its buffers that another one is read into. A managed
     // database's own figures tell whether its volume is at a limit.
     let of_page =
         |_: &str, state: &str| ["DataFileRead", "BufferMapping", "BufferIO"].iter().any(|of| state.ends_with(of));
     let strength = match facts.clouds.is_empty() {
-        // A vacuum reads pages, too, and takes the place of others.
-        true if facts.vacuums.is_some() => WEAK * 0.5,
-        true => WEAK,
+        true => WEAK * (1.0 - of_vacuum(facts)),
         false => FAIR * 0.9,
     };
     let waits = |of: &str, state: &str| of_page(of, state) || kind(state) == WaitKind::Read;

@@ -23,15 +23,11 @@ pub(super) fn next(facts: &Facts<'_>, found: &[Suspect]) -> Vec<PasteNextReport>
         (Cause::DiskSaturated, is_full),
         (Cause::LockContention, facts.sessions.is_none() && !is_full),
     ];
-    let is_answered = |cause: &Cause| match cause {
-        Cause::ThreadPoolQueue => facts.pool_queue.is_some(),
-        Cause::ReadaheadTooLarge | Cause::WorkingSetExceedsMemory => facts.read_per_fault.is_some(),
-        _ => false,
-    };
-    let suspects = found.iter().map(|suspect| suspect.cause).filter(|cause| !is_answered(cause));
+    let is_open = |cause: &Cause| !(cause.definition().is_answered)(facts);
+    let suspects = found.iter().map(|suspect| suspect.cause).filter(is_open);
     let causes = suspects.chain(missing.into_iter().filter(|(_, is)| *is).map(|(cause, _)| cause));
     // Kubernetes' own figures are there already where these ask for more.
-    let mut all = facts.pods.next();
+    let mut all = facts.pods.next(facts.accept_queue.is_some());
     let is_of_pods = !all.is_empty();
     let is_new =
         |cause: &Cause| !is_of_pods || found.iter().any(|s| s.cause == *cause) && !cause.is(Trait::NamedByKubernetes);

@@ -4,14 +4,13 @@
 use holdup_recording::words::{bytes, bytes_per_second, percent};
 use holdup_signals::evidence::Evidence;
 
-/// Share (0-1) of all movement that must be downward: temporary files and log come and go.
-const DOWN: f64 = 0.7;
+/// Standard errors of a fall that chance does not reach: temporary files and log come and go.
+const CLEAR: f64 = 4.0;
 
-/// A course says something of a time so many times as long as itself.
+/// A course says something of a time as many times as long as itself as it has steps, and at most this many
+/// times: what fell once may be given back after as long, as log is by a checkpoint; what fell at each of
+/// many steps is not.
 const REACH: f64 = 30.0;
-
-/// A pace shows over minutes: checkpoints and purges give log back that often, seconds.
-const LEAST_S: f64 = 300.0;
 
 /// A clearance needs room for this long, seconds.
 const DAY_S: f64 = 86_400.0;
@@ -49,33 +48,45 @@ pub(super) fn outlook(readings: &[(i64, f64)], size: Option<f64>) -> Outlook {
     let Some((_, free)) = readings.last().copied() else { return Outlook::Unknown };
     let is_little = size.map_or(free < LITTLE_BYTES, |size| free < LITTLE_RATIO * size);
     let unknown = if is_little { Outlook::Unknown } else { Outlook::Lasts };
-    let (Some((per_second, span_s)), true) = (pace(readings), free > 0.0) else {
+    let (Some(Pace { per_second, reach_s }), true) = (pace(readings), free > 0.0) else {
         // One look has no pace.
         return if readings.len() < 2 { unknown } else { Outlook::Lasts };
     };
     let left_s = free / per_second;
     match () {
         () if left_s > DAY_S => Outlook::Lasts,
-        () if span_s >= LEAST_S && left_s <= REACH * span_s => Outlook::Fills { left_s, per_second },
+        () if left_s <= reach_s => Outlook::Fills { left_s, per_second },
         () => unknown,
     }
 }
 
-/// How fast free space falls, per second, and over how many seconds that was seen: the later half of the
-/// course tells more of what comes. None if it does not fall.
-fn pace(readings: &[(i64, f64)]) -> Option<(f64, f64)> {
+/// How fast free space falls.
+struct Pace {
+    /// Per second, by the later half of the course, which tells more of what comes.
+    per_second: f64,
+    /// For how long that may go on, as far as the course tells, seconds.
+    reach_s: f64,
+}
+
+/// The pace of a course; none if it does not fall by more than its steps vary.
+fn pace(readings: &[(i64, f64)]) -> Option<Pace> {
     let fall = |part: &[(i64, f64)]| {
         let (first, last) = (part.first()?, part.last()?);
         Some((first.1 - last.1, last.0.saturating_sub(first.0) as f64 / 1e9))
     };
     let (fallen, span_s) = fall(readings)?;
-    let moved: f64 = readings.windows(2).map(|pair| (pair[1].1 - pair[0].1).abs()).sum();
-    if fallen <= 0.0 || fallen < DOWN * moved || span_s <= 0.0 {
+    let steps = readings.len().saturating_sub(1) as f64;
+    let mean = fallen / steps.max(1.0);
+    let squares: f64 = readings.windows(2).map(|pair| (pair[0].1 - pair[1].1 - mean).powi(2)).sum();
+    // The error of the sum of the steps; one step shows none.
+    let error = (squares / (steps - 1.0).max(1.0) * steps).sqrt();
+    if fallen <= CLEAR * error || fallen <= 0.0 || span_s <= 0.0 {
         return None;
     }
     let half = readings.get(readings.len() / 2..).filter(|half| half.len() > 1).unwrap_or(readings);
     let (fallen, recent_s) = fall(half).filter(|(fallen, seconds)| *fallen > 0.0 && *seconds > 0.0)?;
-    Some((fallen / recent_s, span_s))
+    let reach_s = span_s * steps.min(REACH);
+    Some(Pace { per_second: fallen / recent_s, reach_s })
 }
 
 /// `/var has 410 MiB free and loses 0.5 MB/s: it is full in 14 min at this pace`
@@ -122,6 +133,52 @@ mod tests {
         assert_eq!(outlook(&course(|minute| (900.0 - 400.0 * (minute % 2) as f64) * MIB), Some(1e12)), Outlook::Lasts);
         assert_eq!(outlook(&course(|minute| (9e5 - minute as f64) * MIB), None), Outlook::Lasts);
         assert_eq!(outlook(&course(|_| 410.0 * MIB), None), Outlook::Lasts);
+    }
+
+    /// Numbers between -1 and 1 that look drawn, the same each time.
+    fn drawn(seed: u64) -> impl FnMut() -> f64 {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            f64::from((state >> 33) as u32) / f64::from(1u32 << 30) - 1.0
+        }
+    }
+
+    /// Steps of a minute that vary by `noise` MiB and fall by `drift` MiB, down to 2,000 MiB.
+    fn walk(seed: u64, steps: i64, noise: f64, drift: f64) -> Vec<(i64, f64)> {
+        let mut next = drawn(seed);
+        let mut free = 0.0;
+        let mut all: Vec<(i64, f64)> = Vec::new();
+        for minute in 0..=steps {
+            all.push((minute * MIN, free * MIB));
+            free += noise * next() - drift;
+        }
+        let last = all.last().map_or(0.0, |(_, free)| *free);
+        all.iter().map(|(at, free)| (*at, free - last + 2_000.0 * MIB)).collect()
+    }
+
+    #[test]
+    fn noise_of_any_size_does_not_fill_and_a_fall_well_above_it_does() {
+        let mut filled = 0;
+        for seed in 1..=200 {
+            let steps = 12 + seed as i64 % 90;
+            let noise = 10f64.powi(seed as i32 % 4);
+            filled += usize::from(matches!(outlook(&walk(seed, steps, noise, 0.0), None), Outlook::Fills { .. }));
+            // Each step falls by twice what it varies by.
+            let Outlook::Fills { left_s, .. } = outlook(&walk(seed, steps, 10.0, 20.0), Some(1e12)) else {
+                panic!("seed {seed}: a fall of 20 MiB a minute was not seen")
+            };
+            assert!((4_000.0..9_000.0).contains(&left_s), "seed {seed}: {left_s} s of 6,000 s");
+        }
+        assert!(filled <= 1, "{filled} of 200 courses without a drift fill");
+    }
+
+    #[test]
+    fn one_step_says_no_more_than_a_time_as_long() {
+        let twice = |first: f64| [(0, first * 1e9), (10 * MIN, 10e9)];
+        assert!(matches!(outlook(&twice(21.0), Some(100e9)), Outlook::Fills { .. }));
+        assert_eq!(outlook(&twice(15.0), Some(1e11)), Outlook::Lasts);
+        assert_eq!(outlook(&twice(15.0), Some(1e12)), Outlook::Unknown);
     }
 
     #[test]

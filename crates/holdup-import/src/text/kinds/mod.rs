@@ -44,6 +44,7 @@ mod postgresql;
 mod pressure;
 mod processlist;
 mod ps;
+mod puma;
 mod redis;
 mod replica;
 mod sadf;
@@ -247,6 +248,7 @@ pub(super) const KINDS: &[Kind] = &[
     netstat::KIND,
     sysctl::KIND,
     redis::KIND,
+    puma::KIND,
     sadf::KIND,
     mongodb::STATUS_KIND,
     mongodb::OPERATIONS_KIND,

@@ -110,8 +110,8 @@ pub(super) const REPLICATION: Kind = Kind::table(
 );
 
 fn view_of(columns: &Columns<'_>) -> Option<&'static View> {
-    // Statements have counters of the same names.
-    let is_other = columns.has_any(&["query", "queryid"]);
+    // Statements have counters of the same names; progress is often shown with its session's statement.
+    let is_other = columns.has_any(&["query", "queryid"]) && !columns.has(&["phase"]);
     let fits = |view: &&View| columns.has(view.all) && (view.any.is_empty() || columns.has_any(view.any));
     VIEWS.iter().filter(|_| !is_other).find(fits)
 }

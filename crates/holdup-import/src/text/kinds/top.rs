@@ -21,7 +21,7 @@ const NAMED_PERCENT: f64 = 1.0;
 fn recognises(lines: &[Line]) -> bool {
     let is_heading = |at: usize| text(lines, at).starts_with("top - ") && uptime::averages(text(lines, at)).is_some();
     let first = text(lines, 0);
-    is_heading(0) || is_cpu(first) || is_tasks(first) || is_list(first)
+    is_heading(0) || is_cpu(first) || is_tasks(first) || is_list(first) || is_memory(first)
 }
 
 fn is_cpu(line: &str) -> bool {
@@ -30,6 +30,12 @@ fn is_cpu(line: &str) -> bool {
 
 fn is_tasks(line: &str) -> bool {
     (line.starts_with("Tasks:") || line.starts_with("Threads:")) && !pairs(task_words(), line).is_empty()
+}
+
+/// `MiB Mem :   7820.1 total,    123.4 free, …`; `free` has no words in its lines.
+fn is_memory(line: &str) -> bool {
+    let is_named = line.split_once(':').is_some_and(|(name, _)| name.trim_end().ends_with("Mem"));
+    is_named && pairs(memory_words(), line).iter().any(|(name, ..)| *name == "total")
 }
 
 fn is_list(line: &str) -> bool {

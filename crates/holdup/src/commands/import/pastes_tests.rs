@@ -194,25 +194,44 @@ fn outcomes(folder: &Path, title: &str) -> String {
     text
 }
 
-/// The outcomes of an incident: of all its evidence, and of any two pieces of it.
+/// The outcomes of an incident: of all its evidence, and of any two pieces of it. A pair names the cause
+/// first or second, unless `case.yaml` says why it shows nothing of it: then it accuses no other.
 fn incident(case: &Case) -> String {
     let all: Vec<&PathBuf> = case.files.iter().collect();
     let mut text = case.judge(&all).line(case, &format!("incidents/{}", case.name));
     let stem = |file: &PathBuf| file.file_stem().unwrap().to_string_lossy().into_owned();
-    let (mut pairs, mut named, mut again) = (0, 0, 0);
+    let (mut pairs, mut named, mut empty, mut again) = (0, 0, 0, 0);
     for (at, one) in all.iter().enumerate() {
         for other in &all[at + 1..] {
             let outcome = case.judge(&[one, other]);
             let reverse = case.judge(&[other, one]);
             let name = format!("incidents/{}: {} + {}", case.name, stem(one), stem(other));
             assert_eq!(outcome.line(case, &name), reverse.line(case, &name), "the order of files matters");
-            pairs += 1;
-            named += usize::from(outcome.suspects.iter().any(|(cause, _)| case.is_right(cause)));
             again += usize::from(outcome.asks_again());
             text += &outcome.line(case, &name);
+            let is_named = outcome.suspects.iter().any(|(cause, _)| case.is_right(cause));
+            let why_not = case.fact(&format!("nothing of it in {} + {}", stem(one), stem(other)));
+            if is_named || why_not.is_empty() {
+                pairs += 1;
+                named += usize::from(is_named);
+                continue;
+            }
+            empty += 1;
+            let _ = writeln!(text, "  nothing of it: {why_not}");
+            let accused = outcome.suspects.first().filter(|(_, confidence)| *confidence > NAMED);
+            assert!(accused.is_none(), "{name}: {accused:?} without evidence");
         }
     }
-    let _ = writeln!(text, "incidents/{}: named in {named} of {pairs} pairs, asked again in {again}\n", case.name);
+    assert_eq!(
+        (named, again),
+        (pairs, 0),
+        "a pair that shows something of it does not name it, or asks again:\n{text}"
+    );
+    let _ = writeln!(
+        text,
+        "incidents/{}: named in {named} of {pairs} pairs that show something of it ({empty} show nothing), asked again in {again}\n",
+        case.name
+    );
     text
 }
 

@@ -17,7 +17,6 @@ fn recognises(lines: &[Line]) -> bool {
     is_top(text(lines, 0), "Name:")
         && lines.iter().take(4).any(|line| is_top(&line.text, "Namespace:"))
         && lines.iter().take(HEAD_LINES).any(|line| is_top(&line.text, "Containers:"))
-        && lines.iter().take(HEAD_LINES).any(|line| is_top(&line.text, "Node:"))
 }
 
 /// Whether a line that is not indented begins with a key.
