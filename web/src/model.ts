@@ -344,6 +344,8 @@ export interface LoadOperation {
   /** requests per second */
   achieved: number;
   errors: number;
+  /** in words, e.g. `60 of 60: 404`; none if no request failed, or from an older holdup */
+  failed?: string | null;
   response_ms: Quantiles;
   service_ms: Quantiles;
   send_lag_ms: Quantiles;

@@ -75,6 +75,11 @@ impl Connections {
         opened
     }
 
+    /// The next attempt is made at once: whoever asks keeps the pauses.
+    pub fn forget_failures(&self) {
+        self.state().backoff.succeeded();
+    }
+
     /// The connection `server` after a sample; none if the reads lost it.
     pub fn keep<S>(&self, server: S, reads: &Reads) -> Option<S> {
         if reads.lost {

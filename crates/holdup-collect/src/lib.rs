@@ -7,7 +7,11 @@
 
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod account;
-#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod arrival;
+#[cfg_attr(
+    not(any(feature = "mysql", feature = "postgresql")),
+    expect(dead_code, reason = "only sources with connections space their reads")
+)]
 mod backoff;
 pub mod catalog;
 pub mod cgroup;
@@ -82,10 +86,11 @@ pub trait Collector: Send {
     fn source(&self) -> String;
 
     /// Finds out what can be read: one coverage entry for the source itself and one for each part
-    /// that is switched off or not permitted. Called once, before anything else.
+    /// that is switched off or not permitted. Called before anything else, again after pauses until it
+    /// succeeds, and in a thread of its own.
     ///
     /// # Errors
-    /// If the source as a whole cannot be used; then the run does not start.
+    /// If the source as a whole cannot be used now; the others are recorded meanwhile.
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError>;
 
     /// Adds settings (versions, limits, options) to `batch`, if the source has any. Called at the start
@@ -124,6 +129,14 @@ pub enum ProbeError {
     /// Nothing answers there.
     #[error("{source_name}: {why}")]
     Unreachable {
+        /// The source.
+        source_name: String,
+        /// The reason, and where to look.
+        why: String,
+    },
+    /// It is gone for good, e.g. a process that has ended.
+    #[error("{source_name}: {why}")]
+    Gone {
         /// The source.
         source_name: String,
         /// The reason, and where to look.

@@ -85,6 +85,7 @@ impl Collector for MySql {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        self.link.connections.forget_failures();
         let (server, found) = self.found().map_err(|failure| self.unusable(failure))?;
         let found = found.enough(&self.source, self.partial)?;
         self.parts = found.parts;

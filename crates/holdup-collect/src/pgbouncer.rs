@@ -116,6 +116,7 @@ impl Collector for PgBouncer {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        self.link.connections.forget_failures();
         let read = self.with_console(|console, source| read_all(console, &mut Out::new(&mut Batch::default(), source)));
         read.map_err(|failure| self.unusable(&failure))?;
         Ok(Coverage::with_parts(&self.source, Vec::new()))

@@ -28,6 +28,7 @@ use holdup_protocol::database::Dialect;
 use holdup_recording::{Batch, Coverage};
 
 use self::address::Address;
+use self::connection::NO_DATABASE;
 use self::counters::Counters;
 use self::log::Log;
 use self::probe::Parts;
@@ -72,6 +73,7 @@ impl Collector for PostgreSql {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        self.link.connections.forget_failures();
         let (server, found) = self.found().map_err(|failure| self.unusable(failure))?;
         let found = found.enough(&self.source, self.partial)?;
         self.parts = found.parts;
@@ -177,6 +179,11 @@ impl PostgreSql {
             Failure::Login(words) => {
                 let is_given = !self.address.password.reveal().is_empty();
                 let why = refused_login(&words, &self.address.user, is_given, Dialect::Postgres);
+                ProbeError::denied(&self.source, why)
+            }
+            Failure::Server(code, words) if code == NO_DATABASE => {
+                let quoted = self.address.database.replace('"', "\"\"");
+                let why = format!("{words}: name another in the address, or run: CREATE DATABASE \"{quoted}\";");
                 ProbeError::denied(&self.source, why)
             }
             Failure::Server(..) | Failure::Large(_) => ProbeError::unreachable(&self.source, failure.to_string()),

@@ -183,12 +183,15 @@ pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>,
 }
 
 impl Process {
-    /// Why its usage cannot be read.
-    fn unreachable(&self, error: &ReadError) -> String {
+    /// Why its usage cannot be read. The number of a process that has ended may become another's, so it
+    /// is not asked for again.
+    fn unusable(&self, error: &ReadError) -> ProbeError {
+        let source = self.source.clone();
         if self.target.proc.path(Tree::Proc, &format!("{}/stat", self.target.pid)).exists() {
-            return format!("cannot be read: {error}");
+            return ProbeError::unreachable(source, format!("cannot be read: {error}"));
         }
-        "the process does not exist here (it ended, is in another container, or is hidden by hidepid)".to_owned()
+        let why = "the process does not exist here (it ended, is in another container, or is hidden by hidepid)";
+        ProbeError::Gone { source_name: source, why: why.to_owned() }
     }
 
     /// Whether its connections are not in the lists of this process, which cover only the reader's own
@@ -209,7 +212,7 @@ impl Collector for Process {
         let mut batch = Batch::default();
         let source = self.source.clone();
         if let Err(error) = self.usage(&mut Out::new(&mut batch, &source)) {
-            return Err(ProbeError::unreachable(source, self.unreachable(&error)));
+            return Err(self.unusable(&error));
         }
         let ptrace = "run holdup as the process' user or as root, or give it CAP_SYS_PTRACE: \
              setcap cap_sys_ptrace+ep \"$(command -v holdup)\"; a container with --cap-add SYS_PTRACE";

@@ -169,6 +169,7 @@ impl Collector for ProxySql {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        self.link.connections.forget_failures();
         let (line, (has, absent)) = self.found().map_err(|failure| self.unusable(&failure))?;
         (self.link.server, self.has) = (Some(line), has);
         Ok(Coverage::with_parts(&self.source, absent))

@@ -1,10 +1,12 @@
 //! Runs collectors beside the load: one thread each, one sample per interval, with its cost
-//! measured on its thread's CPU clock. A slow source delays only itself: late samples are skipped,
+//! measured on its thread's CPU clock. A source that does not answer yet is recorded once it does. A slow source delays only itself: late samples are skipped,
 //! and a read so long that samples were missed is an event of kind gap. A collector that panics has
 //! failed, as the coverage then says; the others continue.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,50 +14,76 @@ use holdup_recording::rows::Event;
 use holdup_recording::writer::RowSink;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
+use crate::Collector;
+use crate::arrival::{self, LOOK_EVERY};
+pub use crate::arrival::{Arrival, NoAnswer};
+use crate::own_thread::lock;
 use crate::reading::{event, thread_cpu_time};
-use crate::{Collector, ProbeError};
 
 /// The running collectors.
 pub struct Running {
     workers: Vec<Worker>,
+    news: mpsc::Receiver<String>,
 }
 
 struct Worker {
     stop: mpsc::Sender<()>,
     thread: JoinHandle<Vec<Coverage>>,
-    coverage: Vec<Coverage>,
+    /// As it is known so far.
+    coverage: Arc<Mutex<Vec<Coverage>>>,
 }
 
-/// Probes all `collectors`, in order.
+/// What the threads of all collectors have in common.
+#[derive(Clone)]
+struct Common {
+    sink: RowSink,
+    interval: Duration,
+    news: mpsc::Sender<String>,
+}
+
+/// Asks all sources, each given with its address, until a recording can begin. Tells `say` what is
+/// missing and why.
 ///
 /// # Errors
-/// The first source that cannot be used.
-pub fn probe(collectors: &mut [Box<dyn Collector>]) -> Result<Vec<Vec<Coverage>>, ProbeError> {
-    collectors.iter_mut().map(|collector| collector.probe()).collect()
+/// If no source answers within a bounded time, or `stop` was set.
+pub fn ask(
+    sources: Vec<(String, Box<dyn Collector>)>,
+    stop: &AtomicBool,
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<Arrival>, NoAnswer> {
+    arrival::first_answers(sources, stop, say)
 }
 
-/// Starts all `collectors`, with the coverage from their `probe`, at one sample every `interval`.
-pub fn start(
-    collectors: Vec<Box<dyn Collector>>,
-    coverage: Vec<Vec<Coverage>>,
-    sink: &RowSink,
-    interval: Duration,
-) -> std::io::Result<Running> {
+/// Starts to record all `arrivals`, at one sample every `interval`. Those that have not answered yet
+/// begin when they do.
+pub fn start(arrivals: Vec<Arrival>, sink: &RowSink, interval: Duration) -> std::io::Result<Running> {
     let mut workers = Vec::new();
-    for (collector, coverage) in collectors.into_iter().zip(coverage) {
+    let (sender, news) = mpsc::channel();
+    let common = Common { sink: sink.clone(), interval, news: sender };
+    for arrival in arrivals {
         let (stop, stopped) = mpsc::channel();
-        let (sink, found) = (sink.clone(), coverage.clone());
+        let coverage = Arc::new(Mutex::new(arrival.coverage()));
+        let (common, shown) = (common.clone(), Arc::clone(&coverage));
         // Linux cuts thread names at 15 bytes.
-        let name: String = format!("collect {}", collector.source()).chars().take(15).collect();
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(move || collect(collector, found, &sink, interval, &stopped))?;
+        let name: String = format!("collect {}", arrival.source()).chars().take(15).collect();
+        let thread =
+            std::thread::Builder::new().name(name).spawn(move || record(arrival, &common, &shown, &stopped))?;
         workers.push(Worker { stop, thread, coverage });
     }
-    Ok(Running { workers })
+    Ok(Running { workers, news })
 }
 
 impl Running {
+    /// What has changed since the last call: lines about sources that do not answer yet, or do now.
+    pub fn news(&self) -> Vec<String> {
+        self.news.try_iter().collect()
+    }
+
+    /// The coverage as far as it is known now; reads are counted at the end.
+    pub fn coverage(&self) -> Vec<Coverage> {
+        self.workers.iter().flat_map(|worker| lock(&worker.coverage).clone()).collect()
+    }
+
     /// Stops all collectors after one last sample each and returns their coverage and cost. A
     /// collector that hangs in a read is waited for at most `patience`.
     pub fn stop(self, patience: Duration) -> Vec<Coverage> {
@@ -68,13 +96,13 @@ impl Running {
             while !worker.thread.is_finished() && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(5));
             }
+            let known = lock(&worker.coverage).clone();
             if worker.thread.is_finished() {
-                let failed =
-                    |_| stopped(worker.coverage, CoverageState::Failed, "its collector panicked; please report this");
+                let failed = |_| stopped(known, CoverageState::Failed, "its collector panicked; please report this");
                 coverage.extend(worker.thread.join().unwrap_or_else(failed));
             } else {
                 let why = "did not respond any more when the run ended";
-                coverage.extend(stopped(worker.coverage, CoverageState::Partial, why));
+                coverage.extend(stopped(known, CoverageState::Partial, why));
             }
         }
         coverage
@@ -84,6 +112,31 @@ impl Running {
 /// The `coverage` of a collector that stopped without a report, for the reason `why`.
 fn stopped(coverage: Vec<Coverage>, state: CoverageState, why: &str) -> Vec<Coverage> {
     coverage.into_iter().map(|part| Coverage { state, why: Some(why.to_owned()), ..part }).collect()
+}
+
+/// Waits for the first answer, then collects; returns the coverage when it is stopped.
+fn record(
+    mut arrival: Arrival,
+    common: &Common,
+    shown: &Mutex<Vec<Coverage>>,
+    stopped: &mpsc::Receiver<()>,
+) -> Vec<Coverage> {
+    let gap = arrival.begin();
+    common.sink.push(Batch { events: gap.into_iter().collect(), ..Batch::default() });
+    while !arrival.is_answered() {
+        if !matches!(stopped.recv_timeout(LOOK_EVERY), Err(RecvTimeoutError::Timeout)) {
+            return arrival.coverage();
+        }
+        let news = arrival.poll();
+        if !news.is_empty() {
+            *lock(shown) = arrival.coverage();
+            news.into_iter().for_each(|text| drop(common.news.send(text)));
+        }
+    }
+    match arrival.into_collector() {
+        Some((collector, coverage)) => collect(collector, coverage, &common.sink, common.interval, stopped),
+        None => Vec::new(),
+    }
 }
 
 /// A read that exceeds both this and the interval is reported as a gap: seconds are missing
@@ -129,7 +182,7 @@ fn collect(
     let ReadStats { reads, gaps, last_error, panicked, .. } = reads;
     if let Some(own) = coverage.first_mut() {
         own.reads_total = reads;
-        own.gaps_total = gaps;
+        own.gaps_total += gaps;
         let cpu = cpu_begun.zip(thread_cpu_time()).map(|(a, b)| b - a + collector.other_cpu_time());
         own.cpu_ratio = cpu.map(|cpu| cpu.as_secs_f64() / begun.elapsed().as_secs_f64());
         if let Some(why) = panicked {
@@ -221,8 +274,9 @@ impl ReadStats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ReadError;
+    use crate::coverage::complete;
     use crate::own_thread::OwnThread;
+    use crate::{ProbeError, ReadError};
 
     /// Panics at its second sample, itself or in a thread of its own.
     struct Broken {
@@ -237,7 +291,7 @@ mod tests {
         }
 
         fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-            Ok(vec![])
+            Ok(vec![complete("broken")])
         }
 
         fn settings(&mut self, _: &mut Batch) -> Result<(), ReadError> {
@@ -272,9 +326,9 @@ mod tests {
             let recorder = holdup_recording::Recorder::create(&dir, &manifest).unwrap();
             let host = crate::host::make("host", &crate::watch::Options::default()).unwrap();
             let broken: Box<dyn Collector> = Box::new(Broken { samples: 0, in_thread, thread: None });
-            let entry = |source: &str| vec![complete(source)];
-            let coverage = vec![entry("broken"), entry("host")];
-            let running = start(vec![broken, host], coverage, &recorder.sink(), Duration::from_millis(20)).unwrap();
+            let sources = [broken, host].map(|it| (String::new(), it)).into();
+            let arrivals = ask(sources, &AtomicBool::new(false), &mut |_| ()).unwrap();
+            let running = start(arrivals, &recorder.sink(), Duration::from_millis(20)).unwrap();
             let coverage = running.stop(Duration::from_secs(60));
             recorder.finish(manifest, holdup_recording::RunState::Complete).unwrap();
             let states: Vec<String> = coverage.iter().map(|part| format!("{} {:?}", part.source, part.state)).collect();
@@ -299,18 +353,6 @@ mod tests {
         let mut slow = ReadStats { interval: Duration::from_secs(10), ..ReadStats::default() };
         slow.tell_of_late(Duration::from_secs(5), &mut batch);
         assert_eq!(batch.events.len(), 2, "no sample was due");
-    }
-
-    fn complete(source: &str) -> Coverage {
-        Coverage {
-            source: source.to_owned(),
-            state: CoverageState::Complete,
-            why: None,
-            enable: None,
-            cpu_ratio: None,
-            reads_total: 0,
-            gaps_total: 0,
-        }
     }
 
     /// 70 requests a second, evenly: 35 of them begin between one sample and the next, and each is at a database for 57 % of the time until

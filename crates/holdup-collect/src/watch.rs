@@ -122,6 +122,11 @@ pub fn collector(address: &str, options: &Options) -> Result<Box<dyn Collector>,
     (scheme.make)(rest, options).map_err(|why| scheme.bad(address, &why))
 }
 
+/// Whether `name` is that of a source in the tables, not of a part of one or of a file.
+pub fn is_source(name: &str) -> bool {
+    !name.contains(' ') && Scheme::of(name).is_ok()
+}
+
 impl Scheme {
     /// The scheme of `address`, and what follows.
     fn of(address: &str) -> Result<(&'static Self, &str), ProbeError> {

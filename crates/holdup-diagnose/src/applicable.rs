@@ -22,7 +22,7 @@ use crate::instant::machine;
 use crate::next_command::Machine;
 use crate::resources::database_path;
 use crate::resources::volume::level;
-use crate::verdict::NotJudged;
+use crate::verdict::{NotJudged, SplitReport};
 
 /// Phrases that ask for MySQL, and what they are for PostgreSQL. Longer ones first.
 const AS_POSTGRESQL: &[(&str, &str)] = &[
@@ -57,8 +57,9 @@ pub(crate) fn ask_for_watched(open: &mut [NotJudged], recording: &Recording) {
         if let Some(figures) = figures.filter(|_| asks_for_machine(&one.enable)) {
             figures.clone_into(&mut one.enable);
         }
-        if let Some(command) = watched_command(&one.enable, coverage) {
-            one.enable = command;
+        let lacked = watched_command(&one.enable, coverage).or_else(|| lacked(&one.enable, &one.missing, coverage));
+        if let Some(lacked) = lacked {
+            one.enable = lacked;
         }
     }
 }
@@ -90,6 +91,66 @@ fn watched_command(enable: &str, coverage: &[Coverage]) -> Option<String> {
     let part = of_it.filter(|entry| entry.source.contains(' ') == is_of_statements);
     let mut asked = part.filter(|entry| !is_of_statements || entry.source.contains("statements"));
     asked.find_map(|entry| entry.enable.clone())
+}
+
+/// Sources of which one is enough: if it is watched, asking for it again says nothing. Of processes
+/// and packets there may be others to watch.
+const ENOUGH: &[&str] = &[
+    "host",
+    "tracepoints",
+    "otlp",
+    "mysql://",
+    "postgresql://",
+    "mongodb://",
+    "pgbouncer://",
+    "proxysql://",
+    "server:",
+];
+
+/// The watched source that `enable` asks for first, and what `enable` says after its address.
+fn watched_already<'c, 'e>(enable: &'e str, coverage: &'c [Coverage]) -> Option<(&'c Coverage, &'e str)> {
+    let asked = enable.strip_prefix("--watch ")?;
+    let kind = ENOUGH.iter().find(|kind| asked.starts_with(**kind))?;
+    let (address, rest) = asked.split_at(asked.find([' ', ',', ';']).unwrap_or(asked.len()));
+    let is_it = |entry: &&Coverage| match kind.ends_with([':', '/']) {
+        true => entry.source.starts_with(kind),
+        false => entry.source == address || entry.source.starts_with(&format!("{kind}:")) && address == *kind,
+    };
+    let entry = coverage.iter().filter(|entry| !entry.source.contains(' ')).find(is_it)?;
+    Some((entry, rest.trim_start_matches([' ', ',', ';'])))
+}
+
+/// What a watched source lacks of what `enable` asks it for: an answer, a setting or a right, or else
+/// what is `missing`. None if another source is meant, e.g. the host of another machine.
+fn lacked(enable: &str, missing: &str, coverage: &[Coverage]) -> Option<String> {
+    let (entry, rest) = watched_already(enable, coverage)?;
+    let source = &entry.source;
+    if matches!(entry.state, CoverageState::Absent) {
+        return Some(entry.enable.clone().unwrap_or_else(|| format!("an answer from {source}")));
+    }
+    // Another source, which may be watched, too.
+    if let Some(at) = rest.find("--watch ") {
+        let other = &rest[at..];
+        return lacked(other, missing, coverage).or_else(|| Some(other.to_owned()));
+    }
+    let begins = |words: &[&str]| words.iter().any(|word| rest.starts_with(word));
+    match rest.split_once(' ') {
+        _ if begins(&["on ", "of a newer "]) => None,
+        Some(("and" | "or", other)) if other.contains(':') => Some(format!("--watch {other}")),
+        Some(("or", other)) => Some(other.to_owned()),
+        _ if begins(&["with ", "as "]) => Some(format!("{source} {rest}")),
+        _ => Some(format!("{missing} from {source}")),
+    }
+}
+
+/// `split` without a source that is watched: it says what that source lacks.
+pub(crate) fn ask_for_lacking(split: SplitReport, recording: &Recording) -> SplitReport {
+    let coverage = &recording.manifest.coverage;
+    let asked = split.watch.as_ref().map(|watch| format!("--watch {watch}")).unwrap_or_default();
+    let Some((entry, _)) = watched_already(&asked, coverage) else { return split };
+    let (measure, source) = (&split.measure, &entry.source);
+    let measure = format!("{measure}, which {source} does not give");
+    SplitReport { measure, command: watched_command(&asked, coverage), watch: None, ..split }
 }
 
 /// The causes among `open` that may be what another finding shows.
@@ -210,6 +271,38 @@ mod tests {
         let digest = "--watch mysql://USER@HOST:PORT, with performance_schema=ON and its consumer statements_digest on";
         assert_eq!(asked(digest, partial()), extension);
         assert_eq!(asked("--watch host", partial()), "--watch host");
+    }
+
+    #[test]
+    fn a_watched_source_is_asked_for_what_it_lacks() {
+        let entry = |source: &str, state| Coverage::new(source, state, Some("refused".to_owned()));
+        let coverage = [
+            entry("host", CoverageState::Complete),
+            entry("server:8080", CoverageState::Partial),
+            entry("mysql://h:3306", CoverageState::Absent),
+            entry("pid:7", CoverageState::Complete),
+        ];
+        let asked = |enable: &str| lacked(enable, "its rate", &coverage);
+        assert_eq!(asked("--watch host").as_deref(), Some("its rate from host"));
+        assert_eq!(asked("--watch server:PORT of the app").as_deref(), Some("its rate from server:8080"));
+        let silent = asked("--watch mysql://USER@HOST:PORT, as an account with PROCESS");
+        assert_eq!(silent.as_deref(), Some("an answer from mysql://h:3306"));
+        assert_eq!(asked("--watch host, or --watch tracepoints").as_deref(), Some("--watch tracepoints"));
+        assert_eq!(asked("--watch host, and pid:N for the app").as_deref(), Some("--watch pid:N for the app"));
+        assert_eq!(asked("--watch host, or df in pasted text").as_deref(), Some("df in pasted text"));
+        // There may be another process, another machine, and another database.
+        for other in [
+            "--watch pid:N for the app and the database",
+            "--watch host on the database's machine",
+            "--watch postgresql://USER@HOST:PORT/DATABASE",
+            "GRANT pg_monitor TO me;",
+        ] {
+            assert_eq!(asked(other), None, "{other}");
+        }
+        let coverage = [entry("mysql://h:3306", CoverageState::Complete)];
+        let statements = "--watch mysql://USER@HOST:PORT, with performance_schema=ON";
+        let told = lacked(statements, "calls", &coverage);
+        assert_eq!(told.as_deref(), Some("mysql://h:3306 with performance_schema=ON"));
     }
 
     #[test]

@@ -279,6 +279,7 @@ impl Outcomes {
         let (verdict, headline) = grounds.say(&suspects, &self.not_judged);
         let ledger = ledger(case);
         let split = grounds.split(verdict, &suspects, &self.not_judged, &ledger);
+        let split = split.map(|split| applicable::ask_for_lacking(split, case.recording));
         let symptom = case.degradation.as_ref().filter(|_| grounds.search.is_none() || verdict != Answer::Healthy);
         let cause = |of: &Finding| of.cause;
         let minor = grounds.minor(verdict, &suspects).map(cause);

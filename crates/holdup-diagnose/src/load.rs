@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::case::{Case, SPOILED};
 use crate::change::Fix;
 use crate::generator::GeneratorWords;
-use holdup_recording::words::round;
+use holdup_recording::words::{round, thousands};
 use holdup_signals::client::demand::Demand;
 use holdup_signals::client::objectives::load_start;
 use holdup_signals::client::operations::Operation;
@@ -131,6 +131,12 @@ pub struct OperationReport {
     pub errors: u64,
     /// Failures by kind.
     pub errors_by_kind: BTreeMap<String, u64>,
+    /// Failures by HTTP status, of those that failed by that.
+    #[serde(default)]
+    pub errors_by_status: BTreeMap<i32, u64>,
+    /// Failures in words, e.g. `60 of 60: 404`; none if no request failed.
+    #[serde(default)]
+    pub failed: Option<String>,
     /// From the intended start; unfinished ones at their age.
     pub response_ms: Percentiles,
     /// From the send.
@@ -211,6 +217,17 @@ fn aborted(case: &Case<'_>) -> Option<String> {
     Some(format!("ended early after {after:.1} s, because of {}", aborted.text))
 }
 
+/// `60 of 60: 404`, or `60 of 900: 404 (40), timeout (20)`.
+fn failed(failures: &[(String, u64)], due: u64) -> Option<String> {
+    let all: u64 = failures.iter().map(|(_, n)| n).sum();
+    let named: Vec<String> = match failures {
+        [] => return None,
+        [(kind, _)] => vec![kind.clone()],
+        several => several.iter().map(|(kind, n)| format!("{kind} ({})", thousands(*n as f64))).collect(),
+    };
+    Some(format!("{} of {}: {}", thousands(all as f64), thousands(due as f64), named.join(", ")))
+}
+
 fn operation_report(operation: &Operation, offered_s: f64, achieved_s: f64) -> OperationReport {
     OperationReport {
         operation: operation.name.clone(),
@@ -220,6 +237,8 @@ fn operation_report(operation: &Operation, offered_s: f64, achieved_s: f64) -> O
         completed: operation.completed,
         errors: operation.failed(),
         errors_by_kind: operation.errors.clone(),
+        errors_by_status: operation.statuses.clone(),
+        failed: failed(&operation.failures(), operation.offered),
         response_ms: Percentiles::from_distribution(&operation.response_ms),
         service_ms: Percentiles::from_distribution(&operation.service_ms),
         send_lag_ms: Percentiles::from_distribution(&operation.send_lag_ms),

@@ -26,6 +26,7 @@ mod secret_values;
 mod session;
 mod stop;
 mod storing;
+mod underway;
 
 use std::ffi::OsString;
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
-use holdup_collect::Collector;
-use holdup_collect::run as collectors;
+use holdup_collect::ProbeError;
+use holdup_collect::run::{self as collectors, Arrival, NoAnswer};
 use holdup_collect::slow::SlowRequests;
 use holdup_collect::watch::{self, Options};
 use holdup_diagnose::CHOICE;
@@ -24,7 +24,7 @@ use holdup_recording::objective::Judgement;
 use holdup_recording::priority::give_way;
 use holdup_recording::reader::SEARCH;
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, Labels, Limits, Manifest, Recorder, Recording, RunState, clock, files, hlog};
+use holdup_recording::{Batch, Labels, Limits, Manifest, Recorder, Recording, RunState, clock, files, hlog};
 
 use crate::around;
 use crate::descriptors;
@@ -36,6 +36,7 @@ use crate::progress::{Moment, Progress};
 use crate::recorded::Recorded;
 use crate::replay::PlayedFacts;
 use crate::storing::{Storing, Target};
+use crate::underway::Underway;
 
 /// A recording to make.
 pub struct Session<'a> {
@@ -94,29 +95,36 @@ struct Ending {
 
 /// Everything a recording needs, checked and ready.
 struct Ready<'a> {
-    sources: Vec<Box<dyn Collector>>,
-    coverage: Vec<Vec<Coverage>>,
+    arrivals: Vec<Arrival>,
     engine: Option<Engine<'a>>,
 }
 
 impl<'a> Ready<'a> {
-    fn prepare(session: &Session<'a>, slow: Option<SlowRequests>) -> Result<Self, Failure> {
+    fn prepare(
+        session: &Session<'a>,
+        slow: Option<SlowRequests>,
+        progress: &mut Progress,
+        stop: &AtomicBool,
+    ) -> Result<Self, Failure> {
         let options = Options { partial: session.partial, slow };
         let probes = session.scenario.map_or(&[][..], |scenario| &scenario.probes);
         let watched = session.watch.iter().map(String::as_str);
         watch::check_interval(watched, session.interval).map_err(Failure::unusable)?;
-        let mut sources = session
+        let sources = session
             .watch
             .iter()
             .chain(probes)
-            .map(|a| watch::collector(a, &options))
-            .collect::<Result<Vec<_>, _>>()
+            .map(|address| Ok((address.clone(), watch::collector(address, &options)?)))
+            .collect::<Result<Vec<_>, ProbeError>>()
             .map_err(Failure::unusable)?;
         let connections = session.scenario.map_or(0, |scenario| scenario.slots().div_ceil(scenario.http.streams));
         descriptors::allow(connections)?;
         let engine = session.scenario.map(Engine::prepare).transpose().map_err(Failure::unusable)?;
-        let coverage = collectors::probe(&mut sources).map_err(Failure::unusable)?;
-        Ok(Self { sources, coverage, engine })
+        let arrivals = collectors::ask(sources, stop, &mut |text| progress.warn(text)).map_err(|why| match why {
+            NoAnswer::Stopped => Failure::Interrupted,
+            NoAnswer::Failed(why) => Failure::Unusable(why),
+        })?;
+        Ok(Self { arrivals, engine })
     }
 }
 
@@ -125,8 +133,8 @@ impl<'a> Ready<'a> {
 ///
 /// # Errors
 /// If a source or the target cannot be used.
-pub fn check(session: &Session<'_>) -> Result<(), Failure> {
-    Ready::prepare(session, None).map(drop)
+pub fn check(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool) -> Result<(), Failure> {
+    Ready::prepare(session, None, progress, stop).map(drop)
 }
 
 /// Records.
@@ -149,7 +157,7 @@ pub fn record_to(
 ) -> Result<Recorded, Failure> {
     session.store.map(|target| target.place(session.dir)).transpose()?;
     let slow = session.slow.map(SlowRequests::new);
-    let Ready { sources, coverage, engine } = Ready::prepare(session, slow.clone())?;
+    let Ready { arrivals, engine } = Ready::prepare(session, slow.clone(), progress, stop)?;
 
     ways.open(&outputs::run_name(session.dir), session.scenario.and_then(shard).as_deref())?;
     if let Some((scenario, engine)) = session.scenario.zip(engine.as_ref()) {
@@ -157,7 +165,7 @@ pub fn record_to(
     }
 
     let mut manifest = Manifest::starting(session.name, clock::now_ns(), host());
-    manifest.coverage = coverage.iter().flatten().cloned().collect();
+    manifest.coverage = arrivals.iter().flat_map(Arrival::coverage).collect();
     manifest.recording_id = session.recording_id.map(str::to_owned);
     manifest.thresholds.clone_from(&session.thresholds);
     manifest.scenario = session.scenario.and_then(|s| s.text.clone());
@@ -169,15 +177,17 @@ pub fn record_to(
         recorder.tap(Arc::new(move |rows| slow.note(rows)));
     }
     let storing = session.store.map(|target| Storing::begin(target, &folder, recorder.notifier())).transpose()?;
-    let running =
-        collectors::start(sources, coverage, &recorder.sink(), session.interval).map_err(Failure::unusable)?;
+    let running = collectors::start(arrivals, &recorder.sink(), session.interval).map_err(Failure::unusable)?;
+    let recording = Underway { recorder, running };
 
     let outcome = match engine {
-        Some(engine) => put_load_on(&engine, ways, session, &recorder, &mut manifest, progress, stop),
+        Some(engine) => put_load_on(&engine, ways, session, &recording, &mut manifest, progress, stop),
         None => {
-            Ok(Ending { interrupted: wait(session.watch_for, &recorder, progress, stop), failed: None, played: None })
+            let interrupted = recording.wait(session.watch_for, &mut manifest, progress, stop);
+            Ok(Ending { interrupted, failed: None, played: None })
         }
     };
+    let Underway { recorder, running } = recording;
     if recorder.is_full() {
         recorder.sink().push(ended(clock::now_ns(), "the recording has reached its largest size (--max-size)"));
     }
@@ -202,11 +212,12 @@ fn put_load_on(
     engine: &Engine<'_>,
     ways: &mut Ways,
     session: &Session<'_>,
-    recorder: &Recorder,
+    recording: &Underway,
     manifest: &mut Manifest,
     progress: &mut Progress,
     stop: &AtomicBool,
 ) -> Result<Ending, Failure> {
+    let recorder = &recording.recorder;
     let dir = recorder.folder().place();
     write_planned(engine, manifest, &dir, progress);
     let live = Live::default();
@@ -230,7 +241,7 @@ fn put_load_on(
             if stop.load(Ordering::Relaxed) || recorder.is_full() {
                 end.store(true, Ordering::Relaxed);
             }
-            recorder.notices().iter().for_each(|notice| progress.warn(notice));
+            recording.show_news(manifest, progress);
             moments.try_iter().for_each(|moment| progress.moment(moment));
             ways.troubles().iter().for_each(|trouble| progress.warn(trouble));
             progress.load(&live.get());
@@ -378,23 +389,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The same after a stop: the recording should be finished within 2 s.
 const PATIENCE_STOPPED: Duration = Duration::from_secs(1);
-
-/// Watches until the end. True if it was stopped early.
-fn wait(length: Option<Duration>, recorder: &Recorder, progress: &mut Progress, stop: &AtomicBool) -> bool {
-    let begun = Instant::now();
-    while !stop.load(Ordering::Relaxed) {
-        recorder.notices().iter().for_each(|notice| progress.warn(notice));
-        if recorder.is_full() || length.is_some_and(|l| begun.elapsed() >= l) {
-            progress.end();
-            return false;
-        }
-        progress.watching(begun.elapsed(), length);
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    progress.end();
-    // Without a length, Ctrl-C is the normal end of watching.
-    length.is_some()
-}
 
 fn load_facts(scenario: &Scenario, engine: &Engine<'_>) -> LoadFacts {
     let spoken = scenario.target.sql.as_ref().map_or(scenario.http.version.name(), |database| database.dialect.name());

@@ -209,7 +209,7 @@ fn load(out: &mut String, d: &Diagnosis) {
             o.operation,
             o.offered,
             o.achieved,
-            o.errors,
+            o.failed.as_deref().unwrap_or("0"),
             ms(o.response_ms.p50),
             ms(o.response_ms.p99),
             ms(o.response_ms.max)

@@ -100,7 +100,7 @@ export function LoadTable({ load }: { load: Load }) {
                 <tr key={`${i}.${k}`} class={k === 0 ? "first" : "more"}>
                   {k === 0 && <>
                     <th scope="rowgroup" rowSpan={3}>{o.operation}</th>
-                    <td class="n" rowSpan={3}>{num(o.offered)}</td><td class="n" rowSpan={3}>{num(o.achieved)}</td><td class="n" rowSpan={3}>{num(o.errors)}</td>
+                    <td class="n" rowSpan={3}>{num(o.offered)}</td><td class="n" rowSpan={3}>{num(o.achieved)}</td><td class="n" rowSpan={3}>{o.failed ?? num(o.errors)}</td>
                   </>}
                   <td>{name}</td>
                   {[q.mean, q.p50, q.p90, q.p95, q.p99, q.p999, q.max].map((v, c) => <td key={c} class="n">{num(v)}</td>)}

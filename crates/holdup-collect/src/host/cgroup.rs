@@ -59,6 +59,23 @@ struct ControllerLevels {
     /// Only in version 2, whichever controllers are on.
     pressure: Option<Level>,
     settings: Vec<(String, String)>,
+    /// Whether a controller counts the process only with the whole machine.
+    is_shared: bool,
+}
+
+impl ControllerLevels {
+    /// The same without levels that hold the whole machine: their figures are not a process's.
+    fn without_machine(mut self) -> Self {
+        let Self { cpu, cpu_usage, processes, memory, disk, pressure, .. } = &mut self;
+        let mut is_shared = false;
+        for of_version in [cpu, memory, disk] {
+            is_shared |= of_version.take_if(|at| at.level.is_machine()).is_some();
+        }
+        for level in [cpu_usage, processes, pressure] {
+            is_shared |= level.take_if(|level| level.is_machine()).is_some();
+        }
+        Self { is_shared, ..self }
+    }
 }
 
 impl Cgroup {
@@ -116,7 +133,7 @@ impl Cgroup {
         if let Some(error) = failed.into_iter().next() {
             return Err(error);
         }
-        if out.batch.samples.len() == before {
+        if out.batch.samples.len() == before && !self.levels.is_shared {
             let of = match &self.subject {
                 Subject::Process(who) => format!("/proc/{who}/cgroup"),
                 Subject::Named(name, _) => name.clone(),
@@ -194,7 +211,12 @@ impl Cgroup {
             disk: disk.and_then(|place| at(&place, disk_level, &DISK_FILES)),
             pressure: unified.filter(is_used).and_then(|place| at(&place, None, &["cpu.pressure"])).map(|at| at.level),
             settings,
+            is_shared: false,
         };
+        // holdup's own stand for the machine's where they are that.
+        if matches!(&self.subject, Subject::Process(who) if who != "self") {
+            self.levels = std::mem::take(&mut self.levels).without_machine();
+        }
     }
 }
 

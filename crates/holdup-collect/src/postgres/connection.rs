@@ -12,6 +12,9 @@ use crate::table::{ANSWER_BYTES, Rows};
 /// Why a statement has no answer: an error has a SQLSTATE.
 pub(crate) type Failure = database::Failure<String>;
 
+/// The SQLSTATE for a database that does not exist.
+pub(crate) const NO_DATABASE: &str = "3D000";
+
 impl ErrorCode for String {
     fn say(&self, words: &str) -> String {
         format!("{words} ({self})")
@@ -19,9 +22,10 @@ impl ErrorCode for String {
 
     fn of_protocol(error: Error) -> Failure {
         match &error {
-            // Class 28: invalid authorization; 3D000: no such database.
-            Error::LoginRefused { code, .. } if code.starts_with("28") || code == "3D000" => {
-                Failure::Login(error.to_string())
+            // Class 28: invalid authorization.
+            Error::LoginRefused { code, .. } if code.starts_with("28") => Failure::Login(error.to_string()),
+            Error::LoginRefused { code, message } if code == NO_DATABASE => {
+                Failure::Server(code.clone(), message.clone())
             }
             Error::UnsupportedAuth(_) | Error::ServerNotProved => Failure::Login(error.to_string()),
             _ => Failure::Lost(error.to_string()),

@@ -165,6 +165,13 @@ impl Hierarchy {
 }
 
 impl Level {
+    /// Whether it holds the whole machine, and not only what a container's namespace calls its root:
+    /// of version 1 only that has `release_agent`, and of version 2 only that lacks `cgroup.type`.
+    pub fn is_machine(&self) -> bool {
+        let has = |file: &str| self.folder.join(file).exists();
+        has("release_agent") || (has("cgroup.subtree_control") && !has("cgroup.type"))
+    }
+
     /// A file's text, trimmed; none if it cannot be read.
     pub fn word(&self, file: &str) -> Option<String> {
         let mut buffer = Vec::new();

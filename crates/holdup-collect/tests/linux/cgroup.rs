@@ -437,3 +437,25 @@ impl Drop for Bench {
         let _ = Command::new("losetup").args(["--detach", &format!("/dev/{}", self.device)]).status();
     }
 }
+
+/// In the root a process is counted together with all others of the machine.
+#[test]
+fn figures_of_the_machine_are_not_those_of_a_process() {
+    let (dir, proc) = small_tree();
+    put(
+        dir.path(),
+        &[
+            ("proc/71/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/cgroup.subtree_control", "cpu\n"),
+            ("sys/fs/cgroup/cpu.stat", "usage_usec 900000000\n"),
+            ("sys/fs/cgroup/memory.stat", "file 5\n"),
+        ],
+    );
+    let of_process = read(&mut Process::new(proc.clone(), 71));
+    assert!(!of_process.samples.iter().any(|sample| sample.metric.starts_with("cgroup_")), "{:?}", of_process.samples);
+    assert_eq!(setting(&of_process, "cgroup.path"), Some("/"));
+    // A container's namespace calls its own cgroup the root.
+    put(dir.path(), &[("sys/fs/cgroup/cgroup.type", "domain\n")]);
+    let in_container = read(&mut Process::new(proc, 71));
+    assert_eq!(value(&in_container, "cgroup_cpu_usage_seconds_total", &[("cgroup", "/")]), Some(900.0));
+}

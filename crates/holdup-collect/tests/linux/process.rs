@@ -100,7 +100,7 @@ fn denied_and_disabled_figures_are_in_the_coverage() {
 fn no_such_process() {
     let (_dir, proc) = small_tree();
     let error = Process::new(proc, 4_000_000).probe().unwrap_err();
-    assert!(matches!(error, ProbeError::Unreachable { .. }), "{error}");
+    assert!(matches!(error, ProbeError::Gone { .. }), "{error}");
     for bad in ["pid:", "pid:x", "pid:0", "pid:-1", "pid:99999999999"] {
         let error = collector(bad, &Options::default()).err().map(|e| e.to_string()).unwrap_or_default();
         assert!(error.contains("process number"), "{bad}: {error}");

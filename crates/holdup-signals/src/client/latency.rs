@@ -259,7 +259,7 @@ fn from_sessions(index: &Index, whole: Window) -> ClientView {
             let booked = at(from).zip(at(to)).map(|(before, after)| (after - before).max(0.0) / window.seconds());
             intervals.push(Interval { window, statements, seen, booked: booked.unwrap_or(0.0) });
         }
-        seconds.extend(waited(&intervals));
+        seconds.extend(Second::bounded(waited(&intervals)));
     }
     ClientView { seconds }
 }
@@ -327,7 +327,7 @@ fn from_processes(index: &Index, whole: Window) -> ClientView {
         let mean = seen.iter().sum::<f64>() / seen.len() as f64;
         Some(Second::by_littles_law(Window { from, to }, mean, transactions))
     };
-    ClientView { seconds: instants.windows(2).filter_map(second).collect() }
+    ClientView { seconds: Second::bounded(instants.windows(2).filter_map(second).collect()) }
 }
 
 #[cfg(test)]

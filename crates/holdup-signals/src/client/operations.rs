@@ -13,6 +13,9 @@ use crate::Window;
 use crate::time::distribution::Distribution;
 use crate::time::requests::{distribution, failed, is_latency, response_ms, send_lag_ms, service_ms};
 
+/// The kind of failure that an HTTP status is.
+const HTTP_STATUS: &str = "http_status";
+
 /// The results of one operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operation {
@@ -24,6 +27,9 @@ pub struct Operation {
     pub completed: u64,
     /// Requests that failed, by kind.
     pub errors: BTreeMap<String, u64>,
+    /// Those that failed because of their HTTP status, by that: exact, or in proportion to rows that
+    /// are a sample.
+    pub statuses: BTreeMap<i32, u64>,
     /// From the intended start, milliseconds; unfinished ones at their age.
     pub response_ms: Distribution,
     /// From the send, milliseconds.
@@ -36,6 +42,26 @@ impl Operation {
     /// Requests that failed.
     pub fn failed(&self) -> u64 {
         self.errors.values().sum()
+    }
+
+    /// Failures by what tells most of them, an HTTP status where there is one: most frequent first.
+    pub fn failures(&self) -> Vec<(String, u64)> {
+        let is_known = |kind: &str| kind == HTTP_STATUS && !self.statuses.is_empty();
+        let kinds = self.errors.iter().filter(|(kind, _)| !is_known(kind)).map(|(kind, n)| (kind.clone(), *n));
+        let mut all: Vec<(String, u64)> =
+            kinds.chain(self.statuses.iter().map(|(status, n)| (status.to_string(), *n))).collect();
+        all.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        all
+    }
+
+    /// Scales the statuses of rows to the exact count of such failures.
+    fn scale_statuses(&mut self) {
+        let exact = self.errors.get(HTTP_STATUS).copied().unwrap_or(0);
+        let counted: u64 = self.statuses.values().sum();
+        if counted > 0 && counted != exact {
+            let share = exact as f64 / counted as f64;
+            self.statuses.values_mut().for_each(|n| *n = (*n as f64 * share).round() as u64);
+        }
     }
 }
 
@@ -60,6 +86,7 @@ pub fn summarize(
         let operation = &mut operations[at];
         (operation.offered, operation.completed) = (totals.offered, totals.completed);
         operation.errors = totals.errors.iter().filter(|(_, n)| **n > 0).map(|(k, n)| (k.clone(), *n)).collect();
+        operation.scale_statuses();
     }
     operations.retain(|o| o.offered > 0);
     let place = |o: &Operation| load.operations.iter().position(|name| *name == o.name).unwrap_or(usize::MAX);
@@ -113,6 +140,9 @@ fn counted(name: &str, rows: &[&Request]) -> Operation {
             operation.completed += row.count();
         } else if failed(row) {
             *operation.errors.entry(row.outcome.clone()).or_default() += row.count();
+            if let Some(status) = row.status.filter(|_| row.outcome == HTTP_STATUS) {
+                *operation.statuses.entry(status).or_default() += row.count();
+            }
         }
     }
     operation
@@ -151,20 +181,20 @@ impl Times {
     }
 }
 
-/// `120 of 500 requests failed (100 connect_failed, 20 timeout)`.
+/// `120 of 500 requests failed (100 connect_failed, 20 with 503)`.
 pub fn failures<'o>(operations: impl IntoIterator<Item = &'o Operation>) -> String {
-    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut all = 0;
     for operation in operations {
         all += operation.offered;
-        for (kind, count) in &operation.errors {
-            *kinds.entry(kind).or_default() += count;
-        }
+        operation.failures().into_iter().for_each(|(kind, count)| *kinds.entry(kind).or_default() += count);
     }
-    let mut kinds: Vec<(&str, u64)> = kinds.into_iter().collect();
+    let mut kinds: Vec<(String, u64)> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let bad: u64 = kinds.iter().map(|(_, n)| n).sum();
-    let named: Vec<String> = kinds.iter().map(|(kind, n)| format!("{} {kind}", thousands(*n as f64))).collect();
+    let with = |kind: &str| if kind.starts_with(|c: char| c.is_ascii_digit()) { "with " } else { "" };
+    let named: Vec<String> =
+        kinds.iter().map(|(kind, n)| format!("{} {}{kind}", thousands(*n as f64), with(kind))).collect();
     format!("{} of {} requests failed ({})", thousands(bad as f64), thousands(all as f64), named.join(", "))
 }
 

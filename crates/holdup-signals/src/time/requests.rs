@@ -34,6 +34,31 @@ impl Second {
         Self::of_mean(window, waiting / (ended / window.seconds()) * 1e3, ended as u64)
     }
 
+    /// Stretches by Little's law, in order, none longer than can be. In a stretch in which few of many
+    /// ended, the law divides all who stand by those few. But who ends now came when those ahead of it
+    /// stood, and all of them have ended since: so it took no longer than that many needed to end.
+    /// Those who stood before the first stretch were seen for no longer than all of them.
+    pub fn bounded(stretches: Vec<Self>) -> Vec<Self> {
+        let watched = stretches.first().zip(stretches.last()).map_or(0, |(a, b)| b.window.to - a.window.from);
+        let mut ended = vec![0.0];
+        ended.extend(stretches.iter().scan(0.0, |sum, it| {
+            *sum += it.offered as f64;
+            Some(*sum)
+        }));
+        let reach = |(at, this): (usize, &Self)| {
+            let standing = this.response_ms.mean()? / 1e3 * this.offered as f64 / this.window.seconds();
+            // The last stretch since whose beginning so many have ended.
+            let from = ended[..=at].partition_point(|before| ended[at + 1] - before >= standing).checked_sub(1);
+            Some(from.map_or(watched, |from| this.window.to - stretches[from].window.from) as f64 / 1e6)
+        };
+        let reaches: Vec<Option<f64>> = stretches.iter().enumerate().map(reach).collect();
+        let bound = |(it, reach): (Self, Option<f64>)| match reach {
+            Some(reach) if it.response_ms.mean() > Some(reach) => Self::of_mean(it.window, reach, it.offered),
+            _ => it,
+        };
+        stretches.into_iter().zip(reaches).map(bound).collect()
+    }
+
     /// Percentile `q` (0-1) of response time, milliseconds.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         self.response_ms.quantile(q)
@@ -167,6 +192,25 @@ mod tests {
         let view = ClientView::from_requests(&rows);
         assert_eq!(view.seconds[0].response_ms, Distribution::from_counts([(5.0, 1), (40.0, 1), (900.0, 1)]));
         assert_eq!((view.seconds[0].offered, view.seconds[0].errors), (4, 2));
+    }
+
+    #[test]
+    fn no_request_took_longer_than_those_ahead_of_it_needed_to_end() {
+        let second = |at: i64, standing: f64, ended: f64| {
+            Second::by_littles_law(Window { from: at * SECOND_NS, to: (at + 1) * SECOND_NS }, standing, ended)
+        };
+        let means = |stretches: Vec<Second>| -> Vec<f64> {
+            Second::bounded(stretches).iter().filter_map(|it| it.response_ms.mean()).collect()
+        };
+        // 110 stand all the time; in the fourth second two of them end.
+        let stalled =
+            vec![second(0, 110.0, 110.0), second(1, 110.0, 55.0), second(2, 110.0, 55.0), second(3, 110.0, 2.0)];
+        assert_eq!(means(stalled), [1_000.0, 2_000.0, 2_000.0, 3_000.0]);
+        // Steady: Little's law is exact, and stays so from the first second on.
+        assert_eq!(means((0..9).map(|at| second(at, 30.0, 10.0)).collect()), [3_000.0; 9]);
+        // Nobody can say for how long they stood before; they were watched for two seconds.
+        assert_eq!(means(vec![second(0, 110.0, 2.0), second(1, 110.0, 2.0)]), [2_000.0; 2]);
+        assert!(Second::bounded(Vec::new()).is_empty());
     }
 
     #[test]

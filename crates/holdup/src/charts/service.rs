@@ -18,15 +18,16 @@ const WORKERS: &[(&str, &str)] = &[
     ("jetty_threads_busy", "jetty_threads_config_max"),
 ];
 
-/// Metrics of a service's CPU time, the most specific first; each source shows one of them.
+/// Metrics of a service's CPU time, the most specific first; each source shows one of them. A process
+/// may share its cgroup with others, and in the root with the whole machine: its own figures come first.
 const CPU_TIMES: &[&str] =
-    &[metrics::server::THREAD_CPU_TIME.name, metrics::cgroup::CPU_USAGE.name, metrics::process::CPU_TIME.name];
+    &[metrics::server::THREAD_CPU_TIME.name, metrics::process::CPU_TIME.name, metrics::cgroup::CPU_USAGE.name];
 
 /// Metrics of a service's memory, in the same order.
 const MEMORIES: &[&str] = &[
     metrics::server::MEMORY_USAGE_BYTES.name,
-    metrics::cgroup::MEMORY_USAGE_BYTES.name,
     metrics::process::MEMORY_USAGE_BYTES.name,
+    metrics::cgroup::MEMORY_USAGE_BYTES.name,
 ];
 
 /// The machine itself has separate charts.

@@ -22,6 +22,7 @@ Examples:
   holdup watch --watch host --store clickhouse://writer@db7/holdup
   holdup watch --watch host --watch prometheus:http://127.0.0.1:8080/metrics --for 60s --threshold 'p99 < 500ms'
 
+A source that does not answer is asked again, and recorded once it does; the others start meanwhile.
 `holdup doctor` proposes sources on this machine. Set passwords in HOLDUP_MYSQL_PASSWORD,
 HOLDUP_POSTGRES_PASSWORD and HOLDUP_MONGODB_PASSWORD.")]
 pub struct Args {

@@ -4,12 +4,13 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use holdup_collect::watch::is_source;
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::verdict::{
-    Answer, Cleared, Finding, NAMED, ObjectiveReport, ServiceRow, SnapshotReport, Span, State,
+    Answer, Cleared, CoverageEntry, Finding, NAMED, ObjectiveReport, ServiceRow, SnapshotReport, Span, State,
 };
-use holdup_recording::clock;
 use holdup_recording::words::{capital, ms};
+use holdup_recording::{CoverageState, clock};
 
 use super::fleet;
 use super::objectives::what;
@@ -67,6 +68,7 @@ pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
         None => split(&mut out, d, root),
     }
     cleared(&mut out, d);
+    not_watched(&mut out, d);
     not_checked(&mut out, d);
     more(&mut out, d, dir);
     out
@@ -223,9 +225,17 @@ fn load(out: &mut String, d: &Diagnosis) {
     }
     let offered: f64 = of.operations.iter().map(|o| o.offered).sum();
     let achieved: f64 = of.operations.iter().map(|o| o.achieved).sum();
-    let failed: u64 = of.operations.iter().map(|o| o.errors).sum();
+    let named = of.operations.iter().filter_map(|o| Some((&o.operation, o.failed.as_ref()?)));
+    let named: Vec<String> = named
+        .map(
+            |(operation, failed)| {
+                if of.operations.len() > 1 { format!("{operation} {failed}") } else { failed.clone() }
+            },
+        )
+        .collect();
+    let failed = if named.is_empty() { "0 failed".to_owned() } else { format!("failed: {}", named.join("; ")) };
     let validity = of.validity.text.as_ref().map_or_else(String::new, |text| format!("; {text}"));
-    let rates = format!("{offered:.0}/s offered, {achieved:.0}/s achieved, {failed} failed{validity}");
+    let rates = format!("{offered:.0}/s offered, {achieved:.0}/s achieved, {failed}{validity}");
     cut(out, "Load: ", &rates);
 }
 
@@ -304,6 +314,15 @@ fn cleared(out: &mut String, d: &Diagnosis) {
     out.push_str(&shown.unwrap_or_else(|| told(1)));
 }
 
+/// Sources that never answered, each with its reason.
+fn not_watched(out: &mut String, d: &Diagnosis) {
+    let is_silent = |of: &&CoverageEntry| of.state == CoverageState::Absent && is_source(&of.source);
+    for silent in d.coverage.iter().filter(is_silent).take(SHOWN) {
+        let why = silent.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        cut(out, "Not watched: ", &one_line(&format!("{}{why}", silent.source)));
+    }
+}
+
 /// How many causes could not be checked, and the sources that most of them need.
 fn not_checked(out: &mut String, d: &Diagnosis) {
     if d.not_judged.is_empty() {
@@ -313,7 +332,7 @@ fn not_checked(out: &mut String, d: &Diagnosis) {
     let short = |enable: &str| match enable.starts_with(char::is_uppercase) {
         // SQL, e.g. the grant for the account in use: a part of it is useless.
         true => enable.to_owned(),
-        false => enable.split([',', ';']).next().unwrap_or_default().to_owned(),
+        false => words::told(enable.split([',', ';']).next().unwrap_or_default()),
     };
     let mut sources: Vec<(String, usize)> = Vec::new();
     for enable in d.not_judged.iter().map(|one| short(&one.enable)) {

@@ -6,6 +6,7 @@
 mod access_log;
 mod advise;
 mod answers;
+mod arrivals;
 mod aws;
 mod bounded;
 mod canary;

@@ -6,7 +6,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::{Cause, CauseFinding, Definition, Doc, Edge, Judge, Occurs, Outcome, Role, Source::With, Trait, ms, percent};
+use super::{
+    Cause, CauseFinding, Definition, Doc, Edge, Judge, Occurs, Outcome, Role, Source::With, Trait, ms, percent,
+};
 use crate::case::Case;
 use crate::change::Fix;
 use crate::next_command::NextCommand;
@@ -170,6 +172,10 @@ fn fixes() -> Vec<Fix> {
             None,
             Some("A scan is no snapshot: a key that comes or goes meanwhile may be missed or told twice."),
         ),
-        fix("Move reports and scripts to a replica.", None, Some("A replica is behind by what it has not received yet.")),
+        fix(
+            "Move reports and scripts to a replica.",
+            None,
+            Some("A replica is behind by what it has not received yet."),
+        ),
     ]
 }

@@ -29,7 +29,7 @@ pub(super) fn seconds(index: &Index, whole: Window) -> ClientView {
             let mean = (in_flight(from)? + in_flight(to)?) / 2.0;
             Some(Second::by_littles_law(Window { from, to }, mean, requests))
         };
-        answered.windows(2).filter_map(second).collect::<Vec<Second>>()
+        Second::bounded(answered.windows(2).filter_map(second).collect())
     };
     let all = sources.into_iter().map(of_source);
     let seconds = all.max_by_key(|seconds| seconds.iter().map(|second| second.offered).sum::<u64>());

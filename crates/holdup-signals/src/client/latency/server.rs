@@ -50,7 +50,7 @@ fn seconds(index: &Index, whole: Window, counters: impl Iterator<Item = (String,
         let ms = mean / (rise.requests / rise.window.seconds()) * 1e3;
         Some(Second::of_mean(rise.window, ms, rise.requests.round() as u64))
     };
-    ClientView { seconds: rises.into_iter().filter_map(second).collect() }
+    ClientView { seconds: Second::bounded(rises.into_iter().filter_map(second).collect()) }
 }
 
 /// Requests in flight at each instant at which both of [`IN_FLIGHT`] were read.

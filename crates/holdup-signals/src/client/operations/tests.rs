@@ -103,3 +103,23 @@ fn rows_speak_for_a_part_of_the_run_for_one_tag_of_two_and_for_what_can_not_be_r
     let damaged = Recording::open(&recording.dir).unwrap();
     assert_eq!(judged(&damaged, None, i64::MIN)[0].response_ms.max(), Some(7.0));
 }
+
+#[test]
+fn failed_requests_are_told_by_status() {
+    let row = |outcome: &str, status: Option<i32>, weight: i64| Request {
+        operation: "search".into(),
+        outcome: outcome.into(),
+        status,
+        weight,
+        ..Request::default()
+    };
+    let rows = [row("http_status", Some(404), 2), row("http_status", Some(503), 1), row("timeout", None, 1)];
+    let mut operation = summarize_rows(&rows, 0).remove(0);
+    assert_eq!(operation.statuses, BTreeMap::from([(404, 2), (503, 1)]));
+    assert_eq!(failures([&operation]), "4 of 4 requests failed (2 with 404, 1 with 503, 1 timeout)");
+    // The totals are exact, the rows a sample.
+    operation.errors.insert("http_status".to_owned(), 30);
+    operation.scale_statuses();
+    let all = [("404".to_owned(), 20), ("503".to_owned(), 10), ("timeout".to_owned(), 1)];
+    assert_eq!(operation.failures(), all);
+}

@@ -3,7 +3,7 @@
 //! recording; a file beside them says which is which.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::compare::by_statements;
 use super::super::compare_groups::NamedGroup;
@@ -48,7 +48,9 @@ pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure
     for server in servers {
         let scenario = args.scenario(mix, server, servers)?;
         if !args.check {
-            session::check(&args.session(&scenario, &dir)).map_err(|failure| prefix_failure(&server.name, failure))?;
+            let mut progress = Progress::new(args.output.quiet, None);
+            session::check(&args.session(&scenario, &dir), &mut progress, &AtomicBool::new(false))
+                .map_err(|failure| prefix_failure(&server.name, failure))?;
         }
     }
     if args.check {
