@@ -5,7 +5,7 @@ use holdup_recording::words::percent;
 use crate::instant::facts::{DiskWork, Facts};
 use crate::instant::load::{WaitKind, kind};
 use crate::instant::statements::READS;
-use crate::instant::{MOST, SOME, Signs};
+use crate::instant::{MOST, SOME, Signs, stacks};
 use crate::resources::disk::PLAIN_READ_BYTES;
 use crate::strength::{FAIR, STRONG, WEAK};
 
@@ -31,6 +31,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
             signs.accounting(strength, evidence, heavy.share(read));
         }
     }
+    signs.extend(WEAK, stacks::many(facts, &["page"], "waited for a page of a file"));
     signs.extend(facts.of_disk(FAIR * 0.9), facts.disk_that(|work| work == DiskWork::ReadsPages));
     signs.extend(facts.of_disk(FAIR), facts.disk_that(|work| work == DiskWork::ReadsWindows));
     // A read by PostgreSQL, or the wait for a page of its buffers that another one is read into. A managed
