@@ -134,7 +134,7 @@ fn session(
     let digest_text = (true_state != "idle").then(|| shape(operation, namespace)).flatten();
     let user = operation.get("effectiveUsers").and_then(|users| users.items().first()?.get("user")?.text());
     let comment = operation.at(&["command", "comment"]);
-    let state = wait.map(Wait::words).or_else(|| text("planSummary").map(plan));
+    let state = wait.map(Wait::words).or_else(|| text("planSummary").map(|summary| plan(operation, summary)));
     Session {
         observed_at: at,
         source: source.into(),
@@ -154,9 +154,33 @@ fn session(
     }
 }
 
+/// The state of an operation that goes through an index in its order, which no condition of its filter bounds.
+const UNBOUNDED_INDEX: &str = "IXSCAN without a condition on the index";
+
 /// The kind of a plan, without the index: `IXSCAN { a: 1 }`.
-fn plan(summary: &str) -> &str {
+fn plan<'s>(operation: &Value, summary: &'s str) -> &'s str {
+    if is_unbounded(operation, summary) {
+        return UNBOUNDED_INDEX;
+    }
     summary.split(' ').next().unwrap_or_default()
+}
+
+/// Whether the first field of the only index is one to sort by and none of the filter's: every entry is read
+/// until enough documents match.
+fn is_unbounded(operation: &Value, summary: &str) -> bool {
+    let Some((field, _)) = summary.strip_prefix("IXSCAN {").and_then(|rest| rest.trim_start().split_once(':')) else {
+        return false;
+    };
+    let at = |part: &str| operation.at(&["command", part]).filter(|part| !part.entries().is_empty());
+    let (Some(filter), Some(sort)) = (at("filter"), at("sort")) else { return false };
+    !summary.contains(',') && sort.get(field).is_some() && !has_field(filter, field)
+}
+
+/// Whether a filter names a field, at its top or within `$or` and `$and`.
+fn has_field(filter: &Value, field: &str) -> bool {
+    filter.entries().iter().any(|(name, value)| {
+        name == field || name.starts_with('$') && value.items().iter().any(|part| has_field(part, field))
+    })
 }
 
 /// The trace id in a command's `comment`, which clients write as in a statement's.
@@ -177,6 +201,22 @@ mod tests {
         let head = Writer::new().bool("active", true).int("connectionId", id).text("op", "query");
         let bytes = fill(head.text("ns", "shop.orders").document("command", command)).finish();
         Document::read(&bytes).unwrap().value().unwrap()
+    }
+
+    #[test]
+    fn an_index_that_only_sorts_is_told_from_one_that_finds() {
+        let state = |plan: &str, filter: Writer| {
+            let command = Writer::new().text("find", "t").document("filter", filter);
+            let command = command.document("sort", Writer::new().int("height", -1));
+            let head = Writer::new().bool("active", true).int("connectionId", 1).text("op", "query").text("ns", "a.t");
+            let bytes = head.document("command", command).text("planSummary", plan).finish();
+            let list = [Document::read(&bytes).unwrap().value().unwrap()];
+            operations(&list, 7, "mongodb://x").sessions[0].state.as_deref().map(str::to_owned)
+        };
+        let other = || Writer::new().text("owner", "canary");
+        assert_eq!(state("IXSCAN { height: -1 }", other()).as_deref(), Some(UNBOUNDED_INDEX));
+        assert_eq!(state("IXSCAN { height: -1 }", other().int("height", 7)).as_deref(), Some("IXSCAN"));
+        assert_eq!(state("IXSCAN { owner: 1 }", other()).as_deref(), Some("IXSCAN"));
     }
 
     #[test]

@@ -66,6 +66,11 @@ pub const DEADLOCK: &str = "deadlock";
 /// long it has waited), `place` (file and line), `latch` (its name).
 pub const SEMAPHORE_WAIT: &str = "semaphore_wait";
 
+/// The app's runtime stood still, by its own log: for a collection of garbage, or at a safepoint. Labels:
+/// `runtime`, `seconds` (the longest of them), `total_s` (all of them), `span_s` (the time in which they
+/// were), `why`, `distress` (the collector's own word for heap that ran out).
+pub const RUNTIME_PAUSE: &str = "runtime_pause";
+
 /// A server reported an error. Labels: `error` (one of the words below, or others), `sqlstate`,
 /// `errno`, `severity`.
 pub const ERROR: &str = "error";
@@ -99,6 +104,10 @@ pub const SPILLED: &str = "spilled";
 pub const SCANNED: &str = "scanned";
 /// `error` of [`ERROR`]: vacuum could not remove dead rows that an old snapshot may see.
 pub const ROWS_KEPT: &str = "dead rows kept";
+/// `error` of [`ERROR`]: one request ran the same statement many times.
+pub const REPEATED_STATEMENTS: &str = "repeated statements";
+/// `error` of [`ERROR`]: an app's heap is full, and its collector frees hardly anything.
+pub const HEAP_FULL: &str = "heap full";
 /// `error` of [`ERROR`]: transaction ids ran short.
 pub const WRAPAROUND: &str = "wraparound";
 
@@ -123,6 +132,7 @@ mod tests {
             CONTAINER_KILLED,
             DEADLOCK,
             SEMAPHORE_WAIT,
+            RUNTIME_PAUSE,
             ERROR,
             TOO_MANY_CONNECTIONS,
             UPSTREAM_UNREACHABLE,
@@ -138,6 +148,8 @@ mod tests {
             SPILLED,
             SCANNED,
             ROWS_KEPT,
+            REPEATED_STATEMENTS,
+            HEAP_FULL,
             WRAPAROUND,
         ];
         let distinct: std::collections::BTreeSet<&str> = all.into_iter().chain(WHY).collect();

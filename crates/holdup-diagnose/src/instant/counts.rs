@@ -127,6 +127,9 @@ fn closed(view: &View<'_>) -> Option<Sign> {
     /// This share (0-1) of them runs out for one address and port of a server.
     const NEARLY: f64 = 0.9;
     const MANY: f64 = 10_000.0;
+    /// So many for each open connection show that connections live for less than a minute.
+    const EACH: f64 = 10.0;
+    const SOME: f64 = 1_000.0;
     let range = view.setting("net.ipv4.ip_local_port_range", "").ok().and_then(|range| {
         let mut ends = range.split_whitespace().map(str::parse::<f64>);
         let (first, last) = (ends.next()?.ok()?, ends.next()?.ok()?);
@@ -140,7 +143,9 @@ fn closed(view: &View<'_>) -> Option<Sign> {
         "{:.0} closed connections held a port each (TIME_WAIT), of {ports:.0} for connections to one server",
         waiting.max
     );
-    (waiting.max >= MANY.min(NEARLY * ports))
+    let open = view.gauge(metrics::tcp::SOCKETS.name, &[("state", "ESTAB")], "").ok();
+    let is_short = open.is_some_and(|open| waiting.max >= SOME && waiting.max >= EACH * open.max);
+    (is_short || waiting.max >= MANY.min(NEARLY * ports))
         .then(|| (strength, waiting.evidence(format!("{:.0}", waiting.max), "hundreds", text)))
 }
 

@@ -3,6 +3,7 @@
 //! [`crate::judge`] weighs them.
 
 mod accept_queue;
+pub(crate) mod app_pools;
 pub(crate) mod cloud;
 pub(crate) mod counts;
 #[cfg(test)]
@@ -11,18 +12,23 @@ mod counts_tests;
 mod databases_tests;
 mod documents;
 pub(crate) mod facts;
+pub(crate) mod flush_times;
 pub(crate) mod happened;
 #[cfg(test)]
 mod happened_tests;
 pub(crate) mod hung;
 pub(crate) mod load;
 pub(crate) mod machine;
+#[cfg(test)]
+mod pasted_tests;
 pub(crate) mod plans;
 pub(crate) mod pods;
 #[cfg(test)]
 mod pods_tests;
+pub(crate) mod quotas;
 mod reads;
 pub(crate) mod sessions;
+pub(crate) mod stacks;
 pub(crate) mod statements;
 #[cfg(test)]
 mod statements_tests;

@@ -14,7 +14,7 @@ use holdup_signals::{View, Window};
 
 use super::Signs;
 use crate::next_command::PasteNextReport;
-use crate::strength::{CERTAIN, FAIR, STRONG};
+use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
 
 /// Beginning of the sources of pods.
 const SOURCE: &str = "kubernetes:";
@@ -41,6 +41,8 @@ struct Container {
     why: String,
     /// Kills for the liveness probe.
     kills: u64,
+    /// Kills for which kubelet gave no reason.
+    unexplained: u64,
     /// Restarts in all, as the pod counts them.
     restarts: f64,
     /// How it ended last.
@@ -53,6 +55,13 @@ struct Container {
     liveness_probe: Option<String>,
     cpu_limit: Option<f64>,
     cpu_used: Option<f64>,
+}
+
+impl Container {
+    /// Whether it ended by SIGKILL.
+    fn is_killed(&self) -> bool {
+        self.ended.as_ref().is_some_and(|(reason, code)| reason != FOR_MEMORY && code == "137")
+    }
 }
 
 /// The pods of a recording.
@@ -120,6 +129,9 @@ impl<'c> Pods<'c> {
             ("probe_failed", "readiness", _) => one.readiness_failures += count,
             ("probe_failed", "startup", _) => one.startup_failures += count,
             ("container_killed", ..) if label("why").to_lowercase().contains("liveness") => one.kills += count,
+            // Stopped on request, or for another probe.
+            ("container_killed", ..) if ["stop", "startup"].iter().any(|of| label("why").contains(of)) => {}
+            ("container_killed", ..) => one.unexplained += count,
             ("container_restarted", _, reason) => {
                 one.out_of_memory += u64::from(reason == FOR_MEMORY);
                 one.ended = Some((reason.to_owned(), label("exit_code").to_owned()));
@@ -163,6 +175,7 @@ impl<'c> Pods<'c> {
             one.readiness_failures += whole.readiness_failures;
             one.startup_failures += whole.startup_failures;
             one.kills += whole.kills;
+            one.unexplained += whole.unexplained;
             one.out_of_memory += whole.out_of_memory;
             one.restarts = one.restarts.max(whole.restarts);
             one.cpu_used = one.cpu_used.or(whole.cpu_used);
@@ -199,6 +212,24 @@ impl<'c> Pods<'c> {
         for (key, one) in self.probed().into_iter().take(SHOWN) {
             self.probe(key, one, signs);
         }
+        let unprobed = self.all.iter().filter(|(_, one)| one.kills + one.liveness_failures == 0);
+        for (key, one) in unprobed.take(SHOWN) {
+            self.unexplained(key, one, signs);
+        }
+    }
+
+    /// A container that was killed from outside again and again, or not for lack of memory: mostly kubelet does
+    /// so, after a liveness probe that failed.
+    fn unexplained(&self, key: &(String, String), one: &Container, signs: &mut Signs) {
+        if one.unexplained >= 2 {
+            let text = format!("kubelet killed {} {} and gave no reason", shown(key), times(one.unexplained));
+            let observed = format!("{} kills", one.unexplained);
+            signs.add(FAIR, self.event_evidence("container_killed", observed, text));
+        }
+        if one.out_of_memory == 0 && one.is_killed() {
+            let text = format!("{} was killed from outside (exit code 137), not for lack of memory", shown(key));
+            signs.add(FAIR, self.event_evidence("container_restarted", "exit code 137".to_owned(), text));
+        }
     }
 
     /// A liveness probe that got no answer in time: the server was there, and did not get to it.
@@ -232,7 +263,9 @@ impl<'c> Pods<'c> {
             let often = times(one.restarts.max(1.0) as u64);
             let text = format!("{} was restarted {often}, the last time after: {reason}{code}", shown(key));
             let observed = format!("{:.0} restarts", one.restarts);
-            signs.add(STRONG, self.event_evidence("container_restarted", observed, text));
+            // Who killed it is the cause, and not known.
+            let strength = if one.is_killed() { WEAK } else { STRONG };
+            signs.add(strength, self.event_evidence("container_restarted", observed, text));
         }
     }
 

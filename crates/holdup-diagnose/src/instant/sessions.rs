@@ -1,6 +1,6 @@
 //! Sampled sessions of a database: rows that were read, or a provider's means.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::Labels;
 use holdup_signals::View;
@@ -22,8 +22,19 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     pub(super) fn read(view: &View<'_>) -> Option<Self> {
-        let rows = view.sessions(&["true_state", "state", "command"]).ok()?;
-        let instants = view.session_instants().max(1) as f64;
+        let columns = ["observed_at", "true_state", "state", "command"];
+        // Operations of MongoDB are sessions, too; its own count of them is another metric.
+        let pasted = || {
+            let rows = view.recording.tables.sessions.with_columns(&columns).ok()?;
+            let rows = rows.iter().filter(|row| view.window.contains(row.observed_at));
+            Some(rows.collect::<Vec<_>>())
+        };
+        let rows = view.sessions(&columns).ok().or_else(pasted)?;
+        let times: BTreeSet<i64> = rows.iter().map(|row| row.observed_at).collect();
+        let instants = match view.session_instants() {
+            0 => times.len().max(1) as f64,
+            counted => counted as f64,
+        };
         let mut by_state: BTreeMap<(String, String), f64> = BTreeMap::new();
         let mut idle_s = Vec::new();
         // The server's own threads serve no client.

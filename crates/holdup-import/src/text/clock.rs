@@ -25,7 +25,7 @@ fn patterns() -> Option<&'static Patterns> {
     let make = || {
         let time = r"(?P<h>\d{1,2}):(?P<m>\d{2}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?(?P<p> ?[AaPp][Mm])?";
         let iso = format!(
-            r"^\[?(?P<y>\d{{4}})[-/](?P<mo>\d{{2}})[-/](?P<d>\d{{2}})[T ]{time}\s?(?P<z>Z|UTC|[+-]\d{{2}}(?::?\d{{2}})?)?\]?(?:\s+|$)"
+            r"^\[?(?P<y>\d{{4}})[-/](?P<mo>\d{{2}})[-/](?P<d>\d{{2}})(?:T| {{1,2}}){time}\s?(?P<z>Z|UTC|[+-]\d{{2}}(?::?\d{{2}})?)?\]?(?:\s+|$)"
         );
         let slashes = format!(r"^(?P<a>\d{{2}})(?P<sep>[/.])(?P<b>\d{{2}})[/.](?P<y>\d{{2,4}}) {time}$");
         let date = format!(
@@ -189,6 +189,8 @@ mod tests {
         for text in [
             "2026-11-26T10:11:12Z",
             "2026-11-26 10:11:12",
+            // MySQL leaves a blank for the first digit of an hour.
+            "2026-11-26  10:11:12",
             "[2026-11-26 12:11:12+02:00]",
             "2026-11-26T05:11:12-0500",
             "2026-11-26 15:11:12+05",

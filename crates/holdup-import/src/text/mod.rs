@@ -136,8 +136,7 @@ fn outline<'c>(lines: &[Line], commands: &'c [Command]) -> Vec<Place<'c>> {
         let above = above.and_then(|command| command.select.as_ref());
         let found = if line.is_blank() { None } else { Kind::of(rest, above) };
         let mut end = at + 1;
-        // A message may stand within another output, which reads it.
-        if let Some((kind, _)) = found.filter(|(kind, _)| !kind.is_message()) {
+        if let Some((kind, _)) = found {
             end = match next {
                 // Lines within a document may look like other outputs.
                 _ if kind.is_document() => at + json::read(rest).map_or(1, |document| document.used),
@@ -145,7 +144,10 @@ fn outline<'c>(lines: &[Line], commands: &'c [Command]) -> Vec<Place<'c>> {
                 Some((_, _, end)) => end,
                 None => block_end,
             };
-            next = Some((at, kind, end));
+            // A message may stand within another output, which reads it.
+            if !kind.stands_within() {
+                next = Some((at, kind, end));
+            }
         }
         let found = found.map(|(kind, is_headless)| Recognised { kind, above, is_headless });
         places.push(Place { found, end });

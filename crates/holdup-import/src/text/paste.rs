@@ -96,9 +96,18 @@ impl Frame {
             Self::Quoted => line.strip_prefix('>').map_or(line, |rest| rest.strip_prefix(' ').unwrap_or(rest)),
             Self::Container(name) => container(line).filter(|(of, _)| of == name).map_or(line, |(_, rest)| rest),
         };
+        let line = unfenced(line);
         let code = line.trim().strip_prefix('`').and_then(|line| line.strip_suffix('`'));
         code.filter(|code| !code.contains('`')).unwrap_or(line)
     }
+}
+
+/// The line without a fence of code at its beginning or its end; a fence alone, or with the name of a
+/// language, stays.
+fn unfenced(line: &str) -> &str {
+    const FENCE: &str = "```";
+    let inner = line.strip_prefix(FENCE).filter(|rest| rest.trim().contains(char::is_whitespace)).unwrap_or(line);
+    inner.strip_suffix(FENCE).filter(|rest| !rest.trim().is_empty()).unwrap_or(inner)
 }
 
 /// The name of a container, which ends in a number, and the line behind its bar.

@@ -13,6 +13,7 @@ metrics! {
     Counter CONTEXT_SWITCHES: Count = "system_context_switches_total", "Context switches";
     Counter PROCESS_CREATED: Count = "system_process_created_total", "Processes and threads created";
     Gauge FOLDER_ENTRIES: Count = "system_folder_entries", "Files in a folder, by `path`; pasted outputs have it";
+    Gauge FOLDER_BYTES: Bytes = "system_folder_bytes", "What the files of a folder take, by `path`; pasted outputs have it";
     Gauge TEMPORARY_TABLE_FILES: Count = "system_temporary_table_files", "Files of temporary tables (`#sql…`) in a folder, by `path`; pasted outputs have it";
     Gauge TEMPORARY_TABLE_FILES_VANISHED: Count = "system_temporary_table_files_vanished", "Of them, those that were gone before `ls` could read them, by `path`; pasted outputs have it";
     Gauge FILE_HANDLES: Count = "system_file_handles", "Files open on the whole host";
@@ -56,6 +57,8 @@ metrics! {
     Counter NETWORK_SOFTNET_DROPPED: Count = "system_network_softnet_dropped_total", "Received packets dropped because a CPU's backlog (net.core.netdev_max_backlog) was full, by `cpu_logical_number`";
     Counter NETWORK_SOFTNET_SQUEEZED: Count = "system_network_softnet_squeezed_total", "Rounds of receiving that ended with packets left, by `cpu_logical_number`";
     Counter NETWORK_RECEIVE_SOFTIRQS: Count = "system_network_receive_softirqs_total", "Soft interrupts for received packets, by `cpu_logical_number`";
+    Gauge NETWORK_PROBES: Count = "system_network_probes", "Probes that were sent to a `peer`; pasted outputs have it";
+    Gauge NETWORK_PROBE_LOSS_RATIO: Ratio = "system_network_probe_loss_ratio", "Of them, the share that was not answered, by `peer`; pasted outputs have it";
     Gauge NETWORK_CONNTRACK_COUNT: Count = "system_network_conntrack_count", "Connections in the kernel's table of tracked connections (conntrack)";
     Gauge NETWORK_CONNTRACK_MAX: Count = "system_network_conntrack_max", "Connections that this table has room for";
     Counter NETWORK_CONNTRACK_DROPPED: Count = "system_network_conntrack_dropped_total", "Packets dropped because their connection found no room in this table";

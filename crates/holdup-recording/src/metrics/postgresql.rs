@@ -30,6 +30,7 @@ metrics! {
     Gauge STAT_STATEMENTS_ENTRIES: Count = "postgresql_stat_statements_entries", "Entries of `pg_stat_statements`";
     Counter STAT_STATEMENTS_DEALLOC: Count = "postgresql_stat_statements_dealloc", "Times that `pg_stat_statements` dropped entries for lack of room";
     Gauge REPLICATION_SLOT_RETAINED_BYTES: Bytes = "postgresql_replication_slot_retained_bytes", "Write-ahead log that a `slot` keeps; `active` is 1 while a reader is connected, `wal_status` is the server's word for the log's state";
+    Gauge REPLICATION_SLOT_ACTIVE: Count = "postgresql_replication_slot_active", "1 while a `slot` has a reader, 0 while it has none; pasted outputs have it";
     Gauge REPLICATION_SLOT_SAFE_WAL_SIZE: Bytes = "postgresql_replication_slot_safe_wal_size", "Log that may still be written before a `slot` loses what it needs (max_slot_wal_keep_size)";
     Gauge REPLICA_REPLAYED_AGE: Seconds = "postgresql_replica_replayed_age_seconds", "Age of the last transaction that this replica has replayed";
     Gauge REPLICA_REPLAY_LAG_BYTES: Bytes = "postgresql_replica_replay_lag_bytes", "Log that this replica has received and not replayed";
@@ -52,6 +53,7 @@ metrics! {
     Counter STAT_TABLES_N_TUP_UPD: Count = "postgresql_stat_tables_n_tup_upd", "Rows of a `table` updated";
     Counter STAT_TABLES_N_TUP_HOT_UPD: Count = "postgresql_stat_tables_n_tup_hot_upd", "Of them, those that changed no index";
     Gauge STAT_TABLES_N_LIVE_TUP: Count = "postgresql_stat_tables_n_live_tup", "Live rows of a `table` by the server's estimate";
+    Gauge TABLE_VACUUMED_AGE: Seconds = "postgresql_table_vacuumed_age_seconds", "Time from the last vacuum of a `table` to the newest one of those that are shown; pasted outputs have it";
     Gauge STAT_TABLES_N_DEAD_TUP: Count = "postgresql_stat_tables_n_dead_tup", "Dead rows of a `table` by the server's estimate";
     Counter STAT_TABLES_SEQ_SCAN: Count = "postgresql_stat_tables_seq_scan", "Sequential scans of a `table`";
     Counter STAT_TABLES_SEQ_TUP_READ: Count = "postgresql_stat_tables_seq_tup_read", "Rows that sequential scans of a `table` read";

@@ -4,8 +4,9 @@ use holdup_signals::host::disk_waits::Wait;
 use holdup_signals::host::threads::Place;
 
 use crate::instant::facts::{DiskWork, Facts};
+use crate::instant::flush_times;
 use crate::instant::load::{WaitKind, kind};
-use crate::instant::{MOST, Signs, is_log_wait};
+use crate::instant::{MOST, Signs, is_log_wait, stacks};
 use crate::strength::{FAIR, WEAK};
 
 /// What MySQL and MariaDB call a session at the commit of its statement.
@@ -23,6 +24,10 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         signs.add(FAIR, evidence);
     }
     signs.extend(facts.of_disk(WEAK), facts.disk_that(|work| work == DiskWork::Writes));
+    signs.extend(FAIR, stacks::many(facts, &["log"], "waited until the log was on the disk"));
+    for (strength, evidence) in flush_times::slow(&facts.view) {
+        signs.add(strength, evidence);
+    }
     // Of a managed database the volume must be seen: its limit makes sessions wait for the log, too.
     let is_unseen = !facts.clouds.is_empty() && !facts.clouds.iter().any(|database| database.sees_volume());
     if facts.is_postgresql || !facts.clouds.is_empty() {

@@ -7,7 +7,7 @@ use holdup_recording::{events, metrics};
 use crate::instant::Signs;
 use crate::instant::facts::Facts;
 use crate::resources::connection_limits::ConnectionLimit;
-use crate::strength::{CERTAIN, FAIR};
+use crate::strength::{CERTAIN, FAIR, WEAK};
 
 /// Fewer refused connections may be one client that retried.
 const SOME: f64 = 3.0;
@@ -21,6 +21,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         let text = format!("a server refused connections because its limit was reached, {}", refused.when());
         signs.add(strength, refused.evidence(text));
     }
+    forgotten(facts, signs);
     let Ok(limits) = ConnectionLimit::all(&facts.view) else { return one_look(facts, signs) };
     for limit in limits {
         match limit.refused.filter(|(count, _)| *count > 0.0) {
@@ -29,6 +30,28 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
             None => {}
         }
     }
+}
+
+/// Connections that have slept for long: a client opens them and does not give them back. A pool that keeps
+/// its own looks the same, so without a limit that they reach they prove little.
+fn forgotten(facts: &Facts<'_>, signs: &mut Signs) {
+    /// No pool of one app keeps as many for nothing.
+    const MANY: f64 = 30.0;
+    /// A pool's connections are in use now and then, seconds.
+    const LONG_S: f64 = 1_800.0;
+    const NEARLY: f64 = 0.8;
+    let Some(sessions) = &facts.sessions else { return };
+    let long = sessions.idle_s.iter().filter(|idle_s| **idle_s >= LONG_S).count() as f64;
+    let all = sessions.count(|_, _| true);
+    if long < MANY || long < NEARLY * all {
+        return;
+    }
+    let most = facts.view.setting_number("max_connections").ok().filter(|most| *most > 0.0);
+    let of = most.map_or_else(String::new, |most| format!(", of {} that the server allows", thousands(most)));
+    let text =
+        format!("{} of {} connections have slept for more than half an hour{of}", thousands(long), thousands(all));
+    let strength = if most.is_some_and(|most| all >= NEARLY * most) { FAIR } else { WEAK };
+    signs.extend(strength, facts.idle_sessions(text));
 }
 
 /// Of one look a level beside the limit: as many may be just those that are needed.

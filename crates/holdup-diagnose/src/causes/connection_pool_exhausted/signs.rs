@@ -2,8 +2,9 @@
 
 use holdup_recording::metrics::{Metric, pgbouncer, proxysql};
 
+use crate::instant::app_pools::{Holds, used_up};
 use crate::instant::facts::Facts;
-use crate::instant::{MANY, Signs};
+use crate::instant::{MANY, Signs, stacks};
 use crate::strength::{CERTAIN, STRONG, WEAK};
 
 /// A client that waits longer than this did not only meet a busy moment, seconds.
@@ -20,6 +21,11 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     for (name, waiting, longest, free) in POOLS {
         queued(facts, name, [waiting, longest, free], signs);
     }
+    for (strength, evidence) in used_up(&facts.view, Holds::Connections) {
+        signs.add(strength, evidence);
+    }
+    let waits = stacks::many(facts, &["pool"], "waited for a connection of their pool");
+    signs.extend(STRONG, waits);
     if let Some((idle, _)) = facts.hidden_idle() {
         let text = format!("{idle:.0} of the app's connections had no statement: it may wait for something else");
         signs.extend(WEAK * 0.9, facts.idle_sessions(text));

@@ -14,7 +14,9 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         signs.add(*strength, evidence.clone());
     }
     managed(facts, signs);
-    let (Some((.., evidence)), Some(runnable), Some(cpus)) = (&facts.idle, &facts.runnable, facts.cpus) else { return };
+    let (Some((.., evidence)), Some(runnable), Some(cpus)) = (&facts.idle, &facts.runnable, facts.cpus) else {
+        return unlisted(facts, signs);
+    };
     if !facts.are_cpus_full() || runnable.mean <= cpus {
         return;
     }
@@ -29,6 +31,16 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     }
     let waits = facts.waits_for_cpu.as_ref().filter(|(threads, _)| *threads >= 1.0);
     signs.extend(STRONG, waits.map(|(_, evidence)| evidence.clone()));
+}
+
+/// Full CPUs where nothing lists the threads that are runnable: the load average tells of a line, and counts
+/// those that wait for a disk, too.
+fn unlisted(facts: &Facts<'_>, signs: &mut Signs) {
+    const LINE: f64 = 1.5;
+    let Some((_, waiting, evidence)) = facts.idle.as_ref().filter(|_| facts.are_cpus_full()) else { return };
+    let is_line = facts.load.as_ref().zip(facts.cpus).is_some_and(|(load, cpus)| load.max >= LINE * cpus);
+    let is_disk = *waiting >= 0.01 || facts.full_disk().is_some();
+    signs.add(if is_line && !is_disk { FAIR } else { WEAK }, evidence.clone());
 }
 
 /// A managed database's CPUs, the sessions on them, and the statement that most of them run.

@@ -2,6 +2,7 @@
 
 mod by_services;
 mod outside;
+mod signs;
 
 use crate::change::Fix;
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
+    signs: Some(signs::find),
     errors: &[(holdup_recording::events::UPSTREAM_TIMEOUT, crate::strength::FAIR)],
     ..Definition::new(Cause::DownstreamSlow, DOC, Judge::Alone(judge), &NEXT)
 };

@@ -5,7 +5,7 @@ use holdup_recording::words::{ms, percent};
 
 use crate::instant::facts::Facts;
 use crate::instant::statements::{Heavy, READS};
-use crate::instant::{MANY, MOST, SOME, Signs};
+use crate::instant::{MANY, MOST, SOME, Signs, stacks};
 use crate::strength::{CERTAIN, FAIR, NONE, STRONG, WEAK};
 
 /// A write that examines no more rows than this is done in far less than a millisecond.
@@ -17,6 +17,8 @@ const QUICK: f64 = 0.2;
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     let waits = |of: &str, _: &str| of == "lock_wait";
     signs.extend(STRONG, facts.sessions_in(MOST, "waited for a lock", waits));
+    let locks = ["row_lock", "metadata_lock", "table_lock"];
+    signs.extend(STRONG, stacks::many(facts, &locks, "waited for a lock of the server"));
     holder(facts, signs);
     if facts.sessions.as_ref().is_none_or(|sessions| sessions.count(waits) < 1.0) {
         counted(facts, signs);

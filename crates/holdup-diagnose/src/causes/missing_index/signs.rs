@@ -13,12 +13,17 @@ use crate::strength::{CERTAIN, FAIR, NONE, STRONG, Strength, WEAK};
 /// Totals do not say which operation it is.
 const WHICH: &str = "next, which operation it is: db.currentOp({active: true}) with planSummary COLLSCAN, or mongod's log (holdup import mongod.log)";
 
+/// What a session of MongoDB does that reads every entry of an index.
+const UNBOUNDED: &str = "IXSCAN without a condition on the index";
+
 /// A read of this time by the server's own account is felt, seconds.
 const FELT_S: f64 = 0.1;
 
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     signs.extend(WEAK, facts.disk_that(|work| work == DiskWork::ReadsMuch));
     signs.extend(FAIR, facts.sessions_in(MOST, "read a whole collection", |_, state| state == "COLLSCAN"));
+    let unbounded = |_: &str, state: &str| state == UNBOUNDED;
+    signs.extend(FAIR, facts.sessions_in(MOST, "went through an index that their filter does not use", unbounded));
     collections(facts, signs);
     plans(facts, signs);
     for heavy in &facts.statements.heavy {

@@ -19,6 +19,7 @@ use holdup_signals::{Distribution, Missing};
 
 pub const DEFINITION: Definition = Definition {
     signs: Some(signs::find),
+    errors: &[(holdup_recording::events::REPEATED_STATEMENTS, crate::strength::STRONG)],
     ..Definition::new(Cause::NPlusOneQueries, DOC, Judge::Alone(judge), &next_command::HEAVIEST_STATEMENTS)
 };
 

@@ -18,12 +18,20 @@ const USUAL: f64 = 1_073_741_824.0;
 /// As much is kept for a reader that does not come, bytes.
 const MUCH: f64 = 10.0 * USUAL;
 
+/// Log that is this many times the data is not that of two checkpoints.
+const MORE: f64 = 2.0;
+
+/// Most slots that are named.
+const SHOWN: usize = 4;
+
 /// Words of the server for log that is gone, or will be with the next checkpoint.
 const LOSING: [&str; 2] = ["lost", "unreserved"];
 
 /// What shows it, the worst first; pieces of no worth clear.
 pub(super) fn shown(view: &View<'_>) -> Shown {
     let mut all = of_server(view);
+    all.extend(unmeasured(view));
+    all.extend(folders(view));
     for metric in
         [metrics::aws::OLDEST_REPLICATION_SLOT_LAG_BYTES, metrics::aws::OLDEST_LOGICAL_REPLICATION_SLOT_LAG_BYTES]
     {
@@ -84,6 +92,36 @@ fn of_server(view: &View<'_>) -> Shown {
         (worth(kept, is_idle, losing.is_some()), evidence(view, metric, &of, text))
     });
     shown.collect()
+}
+
+/// Slots without a reader of which nothing says how much they keep: each keeps more with every write.
+fn unmeasured(view: &View<'_>) -> Option<(Strength, Evidence)> {
+    let metric = metrics::postgresql::REPLICATION_SLOT_ACTIVE;
+    let measured = slots(view, metrics::postgresql::REPLICATION_SLOT_RETAINED_BYTES, "slot");
+    let mut idle = slots(view, metric, "slot");
+    idle.retain(|name, of| of.last.1 < 1.0 && !measured.contains_key(name));
+    let (_, first) = idle.first_key_value()?;
+    let names: Vec<&str> = idle.keys().copied().take(SHOWN).collect();
+    let text =
+        format!("slot {} has no reader and keeps the log since it lost it; how much was not shown", names.join(", "));
+    let labels = Labels::new([("metric", metric.name)]).with("slot", first.labels.get("slot").unwrap_or_default());
+    Some((FAIR, Evidence::new("samples", "value", labels, view.window, "no reader", "a reader", text)))
+}
+
+/// The folder of the log by its size: as much is kept for a reader, or because it cannot be archived.
+fn folders(view: &View<'_>) -> Option<(Strength, Evidence)> {
+    let metric = metrics::host::FOLDER_BYTES;
+    let all = slots(view, metric, "path");
+    let size = |name: &str| {
+        let named = all.iter().filter(|(path, _)| path.trim_end_matches('/').rsplit('/').next() == Some(name));
+        named.map(|(path, of)| (*path, of)).max_by(|a, b| a.1.last.1.total_cmp(&b.1.last.1))
+    };
+    let (path, log) = size("pg_wal").or_else(|| size("pg_xlog"))?;
+    let (kept, data) = (log.last.1, size("base").map(|(_, data)| data.last.1));
+    let is_more = data.is_some_and(|data| kept >= USUAL && kept >= MORE * data);
+    let beside = data.map_or_else(String::new, |data| format!(" beside {} of data", bytes(data)));
+    let text = format!("{path} holds {} of log{beside}: it is kept for a reader, or was not archived", bytes(kept));
+    (kept >= MUCH || is_more).then(|| (FAIR, evidence(view, metric, log, text)))
 }
 
 fn worth(kept: f64, is_idle: bool, is_losing: bool) -> Strength {

@@ -1,6 +1,8 @@
 //! The code of the app stands still: for its garbage collector, behind a callback of its event loop,
 //! or for a thread to run goroutines on.
 
+mod signs;
+
 use super::{
     Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Occurs, Outcome, Role, Source::Of, Source::With, Trait,
     ms,
@@ -20,6 +22,8 @@ use holdup_signals::time::distribution::Distribution;
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::InRuntimes,
+    signs: Some(signs::find),
+    errors: &[(holdup_recording::events::HEAP_FULL, crate::strength::FAIR)],
     follows_from: &[
         // A runtime that gets no CPU takes longer to collect, is late in its event loop, and lets its
         // goroutines wait. A collector touches the whole heap, pages that are swapped out, too.

@@ -1,5 +1,7 @@
 //! The app's own code waits: it sleeps while it has a request, alone or under a lock.
 
+mod signs;
+
 use super::{Cause, CauseFinding, Contribution, Definition, Doc, Judge, Occurs, Others, Outcome, Role, Source::Of, ms};
 use crate::case::Case;
 use crate::change::Fix;
@@ -15,6 +17,7 @@ use holdup_signals::Missing;
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::Rarely,
+    signs: Some(signs::find),
     adds_to: &[
         // A handler that sleeps with a connection of the pool holds it from others: most wait for the pool.
         Contribution { to: &[&[Of(Cause::ConnectionPoolExhausted)]], least: 0.0 },

@@ -2,6 +2,7 @@
 //! workers behind it as a rule; to name them takes a source that saw them, or another consequence of theirs.
 
 use crate::instant::Signs;
+use crate::instant::app_pools::{Holds, used_up};
 use crate::instant::facts::Facts;
 use crate::strength::{FAIR, STRONG, WEAK};
 
@@ -11,6 +12,9 @@ const ONE_LOOK: f64 = 0.9;
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     if let Some(((strength, evidence), share)) = &facts.counts.proxy_queue {
         signs.accounting(*strength, evidence.clone(), share.clone());
+    }
+    for (strength, evidence) in used_up(&facts.view, Holds::Workers) {
+        signs.add(strength, evidence);
     }
     // Free workers would take them: then something else keeps the server from it.
     let are_free = facts.workers.as_ref().is_some_and(|seen| seen.busy.is_none());

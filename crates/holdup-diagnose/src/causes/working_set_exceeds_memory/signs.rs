@@ -6,7 +6,7 @@ use holdup_recording::words::percent;
 use crate::instant::facts::{DiskWork, Facts};
 use crate::instant::load::{WaitKind, kind};
 use crate::instant::statements::READS;
-use crate::instant::{MOST, SOME, Signs};
+use crate::instant::{MOST, SOME, Signs, stacks};
 use crate::resources::disk::PLAIN_READ_BYTES;
 use crate::strength::{FAIR, STRONG, WEAK};
 
@@ -40,6 +40,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
             signs.accounting(strength, evidence, heavy.share(read));
         }
     }
+    signs.extend(WEAK, stacks::many(facts, &["page"], "waited for a page of a file"));
     // Of reads that are no pages of a database, what goes beyond a page is something else's.
     let of_pages = facts.disk.as_ref().map_or(1.0, |disk| 1.0 - facts.beyond_pages(disk));
     signs.extend(facts.of_disk(FAIR * 0.9 * of_pages), facts.disk_that(|work| work == DiskWork::ReadsPages));

@@ -89,8 +89,17 @@ fn series(line: &str) -> Option<Series> {
 
 fn recognises(lines: &[Line]) -> bool {
     let first = text(lines, 0);
-    let is_own = |line: &str| KNOWN.iter().any(|prefix| line.starts_with(prefix)) && series(line).is_some();
     is_comment(first) || is_own(first)
+}
+
+/// Whether a line is a series by itself: it has labels, or a name as exporters choose them.
+fn is_own(line: &str) -> bool {
+    const ENDS: [&str; 6] = ["_total", "_seconds", "_bytes", "_count", "_sum", "_ratio"];
+    let name = line.split([' ', '{']).next().unwrap_or_default();
+    let is_named = KNOWN.iter().any(|prefix| line.starts_with(prefix))
+        || name.contains('_') && ENDS.iter().any(|end| name.ends_with(end))
+        || line.get(name.len()..).is_some_and(|rest| rest.starts_with('{') && rest.contains("=\""));
+    is_named && series(line).is_some()
 }
 
 /// What several series together say.
@@ -105,14 +114,16 @@ struct Sums {
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let at = context.instant_of("Prometheus text");
     let (mut sums, mut used) = (Sums::default(), 0);
-    for line in lines {
+    for (place, line) in lines.iter().enumerate() {
         match series(&line.text) {
             Some(series) if series.value.is_finite() => put(series, at, &mut sums, context),
             Some(_) => {}
             None if is_comment(&line.text) => {}
+            // An empty line parts the series of one answer.
+            None if line.is_blank() => continue,
             None => break,
         }
-        used += 1;
+        used = place + 1;
     }
     for (mode, seconds) in &sums.cpu {
         context.out.total(at, host::CPU_TIME, Labels::new([("cpu_mode", *mode)]), *seconds);

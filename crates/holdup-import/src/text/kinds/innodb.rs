@@ -16,6 +16,21 @@ pub(super) const KIND: Kind = Kind::lines(NAME, recognises, read);
 
 const NAME: &str = "SHOW ENGINE INNODB STATUS";
 
+/// Long waits for latches, as the server's log has them.
+pub(super) const LATCHES: Kind =
+    Kind::lines("InnoDB: long semaphore waits", |lines| semaphores::is_logged(text(lines, 0)), read_latches);
+
+fn read_latches(lines: &[Line], context: &mut Context) -> usize {
+    let own = lines.iter().take_while(|line| line.is_blank() || semaphores::is_logged(&line.text)).count();
+    let at = lines.iter().take(own).find_map(|line| line.stamp);
+    if let Some(at) = at {
+        context.set_time(at);
+    }
+    let at = context.instant();
+    semaphores::read(lines.get(..own).unwrap_or_default(), at, context);
+    own.max(1)
+}
+
 /// The sections, as their titles call them.
 const SECTIONS: [&str; 11] = [
     "BACKGROUND THREAD",

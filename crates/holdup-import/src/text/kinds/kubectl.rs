@@ -3,10 +3,13 @@
 //! arguments of commands are left out: they may hold secrets.
 
 pub(super) mod describe;
+pub(super) mod docker;
 pub(super) mod events;
 mod happened;
 pub(super) mod pods;
 mod probe;
+pub(super) mod said;
+pub(super) mod state;
 pub(super) mod top;
 
 use super::{Columns, Context, Line, Row, rows, size, spaced, text};

@@ -43,8 +43,9 @@ const MEANINGS: &[Meaning] = &[
             &["no more connections allowed"],
             &["connection refused because too many open connections"],
             &["worker_connections are not enough"],
-            &["max_client_conn"],
-            &["maxclients"],
+            &["max clients reached"],
+            &["connection refused because there are too many open connections"],
+            &["ora-12519"],
         ],
     ),
     error(
@@ -71,6 +72,29 @@ const MEANINGS: &[Meaning] = &[
             &["max connections reached while connecting to hostgroup"],
             &["waitqueuetimeouterror"],
             &["timed out while checking out a connection from connection pool"],
+            &["pool empty. unable to fetch a connection"],
+            &["attempt by a client to checkout a connection has timed out"],
+            &["getconnectiontimeoutexception"],
+            &["no managed connections available within configured blocking timeout"],
+            &["no resources currently available in pool"],
+            &["connectionwaittimeoutexception"],
+            &["connection pool has been exhausted"],
+            &["connection pool timeout"],
+            &["timeout exceeded when trying to connect"],
+            &["connectionacquiretimeouterror"],
+            &["sequel::pooltimeout"],
+            &["connectionpool::timeouterror"],
+            &["connection not available and request was dropped from queue"],
+            &["pool#acquire", "has been pending for more than"],
+            &["connection acquisition timed out"],
+            &["acquire operation took longer tha", "the configured maximum time"],
+            &["acquire operation took longer then configured maximum time"],
+            &["connection pool reached max wait queue size"],
+            &["could not get a resource from the pool"],
+            &["waitqueuefullexception"],
+            &["timeout waiting for a pooled item"],
+            &["timed-out waiting to acquire database connection"],
+            &["failed to acquire", "connection", "context deadline exceeded"],
         ],
     ),
     error(
@@ -88,7 +112,15 @@ const MEANINGS: &[Meaning] = &[
             &["rejected_execution_exception"],
             &["no free worker"],
             &["maximum number of threads", "reached"],
+            &["maximum number of threads", "created for connector"],
+            &["thread pool is exhausted"],
+            &["scoreboard is full"],
+            &["request queue is full"],
+            &["bulkhead", "is full and does not permit further calls"],
+            &["could not be queued for execution and no fallback"],
             &["threadpool", "starvation"],
+            &["thread pool starvation"],
+            &["requestexpiryerror"],
         ],
     ),
     error(
@@ -101,8 +133,11 @@ const MEANINGS: &[Meaning] = &[
             &["database is locked"],
             &["lock request time out period exceeded"],
             &["timed out waiting to acquire lock"],
+            &["within a max lock request timeout"],
+            &["ora-00054"],
         ],
     ),
+    error(events::LOCK_TIMEOUT, "a session waited long for a lock", &[&["still waiting for", "lock on", " after "]]),
     Meaning {
         event: (events::DEADLOCK, ("error", "deadlock")),
         says: "sessions waited for each other's locks, and one was rolled back",
@@ -122,6 +157,8 @@ const MEANINGS: &[Meaning] = &[
             &["aof fsync is taking too long"],
             &["failed to send out heartbeat on time"],
             &["took too long", "fsync"],
+            &["fsync-ing the write ahead log", "took"],
+            &["apply request took too long"],
         ],
     ),
     error(
@@ -131,13 +168,19 @@ const MEANINGS: &[Meaning] = &[
             &["checkpoints are occurring too frequently"],
             &["page_cleaner", "intended loop took"],
             &["async flush", "log capacity"],
+            &["difficult to find free blocks in the buffer pool"],
             &["waiting for checkpoint", "log"],
         ],
     ),
     error(
         events::QUEUE_FULL,
         "a server's queue of new connections was full",
-        &[&["listen queue of socket", "full"], &["accept queue", "full"], &["listen backlog", "full"]],
+        &[
+            &["connect() to unix:", "(11: resource temporarily unavailable)"],
+            &["listen queue of socket", "full"],
+            &["accept queue", "full"],
+            &["listen backlog", "full"],
+        ],
     ),
     error(
         events::UPSTREAM_TIMEOUT,
@@ -149,12 +192,34 @@ const MEANINGS: &[Meaning] = &[
             &["at=error code=h12"],
             &[" sh-- "],
             &["504 gateway time-out"],
+            &["504 gateway timeout"],
+        ],
+    ),
+    error(
+        events::UPSTREAM_TIMEOUT,
+        "a client gave up waiting for the answer of a service that it calls",
+        &[
+            &["sockettimeoutexception", "read timed out"],
+            &["readtimeouterror"],
+            &["exceptions.readtimeout"],
+            &["httpx.readtimeout"],
+            &["client.timeout exceeded while awaiting headers"],
+            &["esockettimedout"],
+            &["net::readtimeout"],
+            &["faraday::timeouterror"],
+            &["curl error 28"],
+            &["due to the configured httpclient.timeout"],
         ],
     ),
     error(
         events::UPSTREAM_UNREACHABLE,
         "a proxy could not connect to the server behind it",
-        &[&["connect() failed", "while connecting to upstream"], &["no live upstreams"], &["at=error code=h19"]],
+        &[
+            &["connect() failed", "while connecting to upstream"],
+            &["no live upstreams"],
+            &["upstream connect error or disconnect/reset before headers", "connection"],
+            &["at=error code=h19"],
+        ],
     ),
     error(
         events::SPILLED,
@@ -171,6 +236,31 @@ const MEANINGS: &[Meaning] = &[
         ],
     ),
     error(
+        events::REPEATED_STATEMENTS,
+        "a tool of the app saw one request run the same statement for each row",
+        &[&["use eager loading detected"], &["n+1 query detected"], &["n+1 queries detected"]],
+    ),
+    error(
+        events::REPLICATION_STOPPED,
+        "a replica could not go on, because what it needs is gone or fails",
+        &[
+            &["requested wal segment", "has already been removed"],
+            &["got fatal error 1236"],
+            &["slave sql thread aborted"],
+            &["invalidating obsolete replication slot"],
+        ],
+    ),
+    error(
+        events::HEAP_FULL,
+        "the heap of an app was full, and its collector freed hardly anything",
+        &[
+            &["gc overhead limit exceeded"],
+            &["outofmemoryerror: java heap space"],
+            &["reached heap limit allocation failed"],
+            &["ineffective mark-compacts near heap limit"],
+        ],
+    ),
+    error(
         events::WRAPAROUND,
         "transaction ids ran short because vacuum fell behind",
         &[&["to avoid wraparound"], &["must be vacuumed within", "transactions"], &["prevent wraparound"]],
@@ -184,6 +274,10 @@ const MEANINGS: &[Meaning] = &[
             &["error: out of memory"],
             &["cannot allocate memory"],
             &["data too large, data for"],
+            &["low on resource: memory"],
+            &["memory resource limit alarm set"],
+            &["had condition: [memorypressure]"],
+            &["error r14 (memory quota exceeded)"],
         ],
     ),
     error(
@@ -202,6 +296,9 @@ const MEANINGS: &[Meaning] = &[
             &["server process", "was terminated by signal"],
             &["detected unclean shutdown"],
             &["starting recovery", "engine"],
+            &["mysqld got signal"],
+            &["mariadbd got signal"],
+            &["main process exited, code=dumped"],
         ],
     ),
     restart(
@@ -233,18 +330,39 @@ const MEANINGS: &[Meaning] = &[
     Meaning {
         event: (events::OUT_OF_MEMORY_KILL, ("scope", "cgroup")),
         says: "a container was killed for lack of memory",
-        phrases: &[&["reason", "oomkilled"], &["oom-killed"]],
+        phrases: &[
+            &["reason", "oomkilled"],
+            &["oom-killed"],
+            &["\"oomkilled\": true"],
+            &["oomkilled=true"],
+            &["killed by yarn for exceeding", "memory"],
+            &["error r15 (memory quota vastly exceeded)"],
+        ],
     },
 ];
 
 /// What a line says; none if no message stands in it.
 fn meaning(line: &str) -> Option<&'static Meaning> {
     let line = line.to_lowercase();
-    let says = |meaning: &&Meaning| meaning.phrases.iter().any(|all| all.iter().all(|phrase| line.contains(phrase)));
+    // A vacuum says so of none, too, and of those that a statement of the moment may see.
+    if ["dead row versions", "are dead but not yet"].iter().any(|words| few_before(&line, words)) {
+        return None;
+    }
+    let says = |meaning: &&Meaning| {
+        let is_pool = meaning.event.1.1 == events::POOL_TIMEOUT && is_used_up(&line);
+        is_pool || meaning.phrases.iter().any(|all| all.iter().all(|phrase| line.contains(phrase)))
+    };
     MEANINGS.iter().find(says)
 }
 
-fn read(lines: &[Line], context: &mut Context) -> usize {
+/// `total=10, active=10, idle=0, waiting=5`, as HikariCP tells its state: a pool without an idle connection,
+/// for which requests wait.
+fn is_used_up(line: &str) -> bool {
+    let of = |name: &str| counted(line, name);
+    of("waiting=").is_some_and(|waiting| waiting >= 1.0) && of("idle=") == Some(0.0) && of("active=").is_some()
+}
+
+pub(super) fn read(lines: &[Line], context: &mut Context) -> usize {
     let Some((line, meaning)) = lines.first().and_then(|line| Some((line, meaning(&line.text)?))) else { return 1 };
     let (kind, (label, value)) = meaning.event;
     let of_journal = || clock::of_journal(&line.text, context.now());
@@ -255,6 +373,13 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     }
     context.out.event(at, kind, says, Labels::new([(label, value)]));
     1
+}
+
+/// Whether the number before `words` is small.
+fn few_before(line: &str, words: &str) -> bool {
+    const FEW: f64 = 1_000.0;
+    let before = line.split_once(words).and_then(|(before, _)| before.trim_end().rsplit([' ', '\t']).next());
+    before.and_then(number).is_some_and(|count| count < FEW)
 }
 
 /// The number after `name`.
@@ -288,6 +413,12 @@ mod tests {
             ("LOG:  checkpoints are occurring too frequently (11 seconds apart)", events::CHECKPOINTS),
             ("InnoDB: Starting crash recovery from checkpoint LSN=7", events::CRASH),
             ("   Sort Method: external merge  Disk: 812kB", events::SPILLED),
+            ("HikariPool-1 - Pool stats (total=10, active=10, idle=0, waiting=23)", events::POOL_TIMEOUT),
+            ("redis.clients.jedis.JedisException: Could not get a resource from the pool", events::POOL_TIMEOUT),
+            ("process 812 still waiting for ShareLock on transaction 7 after 1000.1 ms", events::LOCK_TIMEOUT),
+            ("Maximum number of threads (200) created for connector with port 8443", events::WORKERS_BUSY),
+            ("java.net.SocketTimeoutException: Read timed out", events::UPSTREAM_TIMEOUT),
+            ("USE eager loading detected\n  Post => [:author]", events::REPEATED_STATEMENTS),
         ] {
             assert_eq!(of(line), Some(meant), "{line}");
         }
@@ -297,6 +428,11 @@ mod tests {
             "   Sort Method: quicksort  Memory: 25kB",
             "we use a connection pool of 20 with a time-out",
             "SHOW ENGINE INNODB STATUS",
+            "DETAIL:  0 dead row versions cannot be removed yet, oldest xmin: 812044",
+            "tuples: 12 removed, 412044 remain, 3 are dead but not yet removable, oldest xmin: 81204",
+            "max_client_conn = 100",
+            "maxclients 10000",
+            "HikariPool-1 - Pool stats (total=10, active=2, idle=8, waiting=0)",
         ] {
             assert_eq!(of(calm), None, "{calm}");
         }

@@ -1,6 +1,7 @@
 //! The kinds of output, one file each: how to recognise it by its header, and how to read it. To
 //! add a tool, write a file with a `KIND` and add a line to [`KINDS`].
 
+mod app_log;
 mod blockdev;
 mod connections;
 mod cpu_list;
@@ -8,10 +9,13 @@ mod cpu_table;
 mod df;
 mod digests;
 mod dstat;
+mod du;
 mod explain;
 mod exposition;
 mod figure;
+mod gc;
 mod haproxy;
+mod haproxy_log;
 mod innodb;
 mod interfaces;
 mod iostat;
@@ -20,6 +24,7 @@ mod kernel_events;
 mod kernel_files;
 mod kernel_kill;
 mod kernel_log;
+mod key_figures;
 mod kubectl;
 mod locks;
 mod ls;
@@ -38,7 +43,9 @@ mod pg_statements;
 mod pg_titles;
 mod pg_units;
 mod pg_views;
+mod php_fpm;
 mod pidstat;
+mod ping;
 mod poolers;
 mod postgresql;
 mod pressure;
@@ -52,6 +59,7 @@ mod sar;
 mod sessions;
 mod sockets;
 mod ss;
+mod stacks;
 mod sysctl;
 mod sysstat;
 mod thread_pool;
@@ -132,9 +140,18 @@ impl Kind {
         })
     }
 
-    /// Whether it is a single line that may stand anywhere.
-    pub(super) fn is_message(&self) -> bool {
-        self.name == messages::KIND.name
+    /// Whether its lines may stand within an output of another kind, which reads them itself.
+    pub(super) fn stands_within(&self) -> bool {
+        const ALL: [&str; 7] = [
+            messages::KIND.name,
+            key_figures::KIND.name,
+            kubectl::said::KIND.name,
+            kubectl::state::KIND.name,
+            innodb::LATCHES.name,
+            haproxy_log::KIND.name,
+            app_log::KIND.name,
+        ];
+        ALL.contains(&self.name)
     }
 
     /// Reads it from the first line on, as it was recognised; returns the number of lines read.
@@ -183,6 +200,9 @@ pub(super) const KINDS: &[Kind] = &[
     uptime::KIND,
     uptime::LOADAVG,
     vmstat::KIND,
+    gc::KIND,
+    gc::JSTAT,
+    stacks::KIND,
     iostat::BANNER,
     iostat::KIND,
     mpstat::KIND,
@@ -194,9 +214,12 @@ pub(super) const KINDS: &[Kind] = &[
     pressure::KIND,
     kernel_files::DISKSTATS,
     kernel_files::VMSTAT_DISKS,
+    php_fpm::CPU_STAT,
     kernel_files::COUNTERS,
     kernel_files::PAIRED,
     kernel_files::STACK,
+    ping::KIND,
+    ping::MTR,
     interfaces::KIND,
     interfaces::IP_LINK,
     interfaces::ROUTES,
@@ -204,18 +227,22 @@ pub(super) const KINDS: &[Kind] = &[
     exposition::KIND,
     haproxy::STATS,
     haproxy::INFO,
+    haproxy_log::KIND,
     nginx::KIND,
+    php_fpm::KIND,
     sockets::KIND,
     sockets::SUMMARY,
     memory::FREE,
     memory::MEMINFO,
     df::KIND,
+    du::KIND,
     mount::KIND,
     mount::FSTAB,
     blockdev::KIND,
     lsblk::KIND,
     lscpu::KIND,
     innodb::KIND,
+    innodb::LATCHES,
     explain::KIND,
     explain::TABLE,
     explain::DOCUMENT,
@@ -237,8 +264,10 @@ pub(super) const KINDS: &[Kind] = &[
     processlist::GROUPED,
     variables::KIND,
     replica::KIND,
+    replica::LAGS,
     replica::POSTGRESQL,
     pg_slots::KIND,
+    du::LOG_TABLE,
     pg_views::REPLICATION,
     postgresql::ACTIVITY,
     postgresql::SETTINGS,
@@ -256,10 +285,15 @@ pub(super) const KINDS: &[Kind] = &[
     kubectl::events::KIND,
     kubectl::pods::KIND,
     kubectl::top::KIND,
+    kubectl::docker::KIND,
     kubectl::describe::KIND,
+    kubectl::state::KIND,
+    kubectl::said::KIND,
+    app_log::KIND,
     no_space::KIND,
     no_space::LIMITS,
     kernel_log::KIND,
+    key_figures::KIND,
     messages::KIND,
 ];
 

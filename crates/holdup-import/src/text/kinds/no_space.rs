@@ -13,19 +13,21 @@ pub(super) const LIMITS: Kind = Kind::lines("log: limit reached", |lines| limit(
 /// What programs and the C library say of limits: the words, the event, and a sentence.
 const REACHED: [(&str, &str, &str); 5] = [
     (
-        "Too many open files",
+        "too many open files",
         "file_descriptors_exhausted",
         "a program could not open a file or a socket: it had too many",
     ),
-    ("EMFILE", "file_descriptors_exhausted", "a program could not open a file or a socket: it had too many"),
+    ("emfile", "file_descriptors_exhausted", "a program could not open a file or a socket: it had too many"),
     ("errno: 24 ", "file_descriptors_exhausted", "a program could not open a file or a socket: it had too many"),
     ("annot assign requested address", "ports_exhausted", "a client could not connect: no local port was left"),
-    ("EADDRNOTAVAIL", "ports_exhausted", "a client could not connect: no local port was left"),
+    ("eaddrnotavail", "ports_exhausted", "a client could not connect: no local port was left"),
 ];
 
 fn limit(line: &str) -> Option<(&'static str, &'static str)> {
+    // Each runtime writes them in capitals of its own.
+    let line = line.to_ascii_lowercase();
     // An address that is not this host's fails a server's start so.
-    let is_server = line.to_ascii_lowercase().contains("bind");
+    let is_server = line.contains("bind");
     let (_, event, sentence) = REACHED.iter().find(|(words, ..)| line.contains(words))?;
     (!is_server || *event != "ports_exhausted").then_some((*event, *sentence))
 }
@@ -40,8 +42,19 @@ fn read_limit(lines: &[Line], context: &mut Context) -> usize {
 }
 
 /// What servers and the C library say.
-const SAID: [&str; 6] =
-    ["No space left on device", "Disk is full writing", "ENOSPC", "errno: 28 ", "errno 28 ", "Disk quota exceeded"];
+const SAID: [&str; 11] = [
+    "no space left on device",
+    "disk is full writing",
+    "enospc",
+    "errno: 28 ",
+    "errno 28 ",
+    "disk quota exceeded",
+    "there is not enough space on the disk",
+    "flood stage disk watermark",
+    "read-only-allow-delete",
+    "disk resource limit alarm set",
+    "low on resource: ephemeral-storage",
+];
 
 /// Longest name of a file that is kept.
 const FILE_CHARS: usize = 120;
@@ -51,7 +64,8 @@ fn recognises(lines: &[Line]) -> bool {
 }
 
 fn is_one(line: &str) -> bool {
-    SAID.iter().any(|said| line.contains(said)) || line.contains("The table '") && line.contains("' is full")
+    let lower = line.to_ascii_lowercase();
+    SAID.iter().any(|said| lower.contains(said)) || line.contains("The table '") && line.contains("' is full")
 }
 
 /// The server that says so, by its own words.

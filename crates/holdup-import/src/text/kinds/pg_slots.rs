@@ -41,18 +41,21 @@ fn recognises(columns: &Columns<'_>) -> bool {
 
 fn read(table: &Table, context: &mut Context) {
     let at = context.instant_of(KIND.name);
+    // Only the server itself, or a reader that follows, is at the end of the log.
     let positions = table.rows().flat_map(|row| {
-        let places = HERE.iter().chain(&POSITIONS).filter_map(|name| row.text(&[name]).and_then(position));
+        let of_slot = if is_active(&row) == Some(true) { &POSITIONS[..] } else { &[] };
+        let places = HERE.iter().chain(of_slot).filter_map(|name| row.text(&[name]).and_then(position));
         places.collect::<Vec<_>>()
     });
     let furthest = positions.reduce(f64::max);
     for row in table.rows() {
         let Some(name) = row.text(&["slot_name"]) else { continue };
-        let active = match row.text(&["active"]) {
-            Some(active) => Some(active.starts_with('t')),
-            None => row.has_any(&["active_pid"]).then(|| row.text(&["active_pid"]).is_some()),
-        };
+        let active = is_active(&row);
         let mut labels = Labels::new([("slot", name)]);
+        if let Some(active) = active {
+            let is_active = f64::from(u8::from(active));
+            context.out.gauge(at, SOURCE, postgresql::REPLICATION_SLOT_ACTIVE.name, labels.clone(), is_active);
+        }
         if let Some(active) = active {
             labels = labels.with("active", if active { "1" } else { "0" });
         }
@@ -70,6 +73,14 @@ fn read(table: &Table, context: &mut Context) {
         if let Some(safe) = row.number(&["safe_wal_size"]) {
             context.out.gauge(at, SOURCE, postgresql::REPLICATION_SLOT_SAFE_WAL_SIZE.name, labels, safe);
         }
+    }
+}
+
+/// Whether the slot has a reader, if the row says so.
+fn is_active(row: &Row<'_, '_>) -> Option<bool> {
+    match row.text(&["active"]) {
+        Some(active) => Some(active.starts_with('t')),
+        None => row.has_any(&["active_pid"]).then(|| row.text(&["active_pid"]).is_some()),
     }
 }
 

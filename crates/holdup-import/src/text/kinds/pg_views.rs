@@ -9,7 +9,7 @@ use holdup_recording::{Labels, metrics};
 
 use super::pg_units::{interval_s, position};
 use super::postgresql::SOURCE;
-use super::{Columns, Context, Kind, Row, Table, number};
+use super::{Columns, Context, Kind, Row, Table, clock, number};
 
 pub(super) const KIND: Kind = Kind::table("PostgreSQL statistics", |columns| view_of(columns).is_some(), read);
 
@@ -157,8 +157,13 @@ fn read(table: &Table, context: &mut Context) {
         context.out.note("PostgreSQL: tables without a schemaname were taken for those of public");
     }
     let mut unnamed = BTreeSet::new();
+    let newest = table.rows().filter_map(|row| vacuumed(&row)).max();
     for row in table.rows() {
         let Some(labels) = labels(view, &row) else { continue };
+        if let Some((newest, own)) = newest.zip(vacuumed(&row)) {
+            let age_s = newest.saturating_sub(own) as f64 / 1e9;
+            context.out.gauge(at, SOURCE, metrics::postgresql::TABLE_VACUUMED_AGE.name, labels.clone(), age_s);
+        }
         for (column, cell) in row.cells() {
             let Some(value) = cell.and_then(number) else { continue };
             match metric(view, column) {
@@ -176,6 +181,12 @@ fn read(table: &Table, context: &mut Context) {
             .out
             .note(format!("{}: columns whose meaning their name does not show were left out: {names}", view.name));
     }
+}
+
+/// When a table was vacuumed last.
+fn vacuumed(row: &Row<'_, '_>) -> Option<i64> {
+    let times = ["last_autovacuum", "last_vacuum"].iter().filter_map(|name| clock::leading(row.text(&[name])?).0);
+    times.max()
 }
 
 /// Lags of each replica: times as they are, bytes against the server's own position if the select

@@ -11,9 +11,12 @@ use super::{Context, Kind, Row, Table, clock, number, postgresql as pg, processl
 
 pub(super) const KIND: Kind = Kind::table(
     "SHOW REPLICA STATUS",
-    |columns| columns.has_any(&LAG) || columns.has_any(&["Replica_IO_Running", "Slave_IO_Running", "Slave_IO_State"]),
+    |columns| columns.has_any(&["Replica_IO_Running", "Slave_IO_Running", "Replica_IO_State", "Slave_IO_State"]),
     read,
 );
+
+/// A select of one's own, of several replicas.
+pub(super) const LAGS: Kind = Kind::table("lag of replicas", |columns| columns.has_any(&LAG), read);
 
 pub(super) const POSTGRESQL: Kind = Kind::table(
     "PostgreSQL replica",
@@ -22,6 +25,9 @@ pub(super) const POSTGRESQL: Kind = Kind::table(
 );
 
 const LAG: [&str; 2] = ["Seconds_Behind_Source", "Seconds_Behind_Master"];
+
+/// What tells replicas, or the channels of one, apart.
+const CHANNEL: [&str; 6] = ["Channel_Name", "Connection_name", "hostname", "host", "instance", "server"];
 
 /// Of each thread: whether it runs, the number of its last error, and that in words.
 type Thread = (&'static str, [&'static str; 2], &'static str, &'static str);
@@ -40,7 +46,7 @@ const REPLAYED_TO: [&str; 2] = ["pg_last_wal_replay_lsn", "pg_last_xlog_replay_l
 fn read(table: &Table, context: &mut Context) {
     let at = context.instant_of(KIND.name);
     for row in table.rows() {
-        let channel = row.text(&["Channel_Name", "Connection_name"]).unwrap_or_default();
+        let channel = row.text(&CHANNEL).unwrap_or_default();
         let labels = Labels::new([("channel", channel)]);
         let mut put = |metric: holdup_recording::metrics::Metric, value: Option<f64>| {
             if let Some(value) = value {

@@ -1,4 +1,5 @@
-//! Sockets by state: `netstat -ant | awk '{print $6}' | sort | uniq -c`, and the summary of `ss -s`.
+//! Sockets by state: `netstat -ant | awk '{print $6}' | sort | uniq -c`, the counts of an `awk` array,
+//! and the summary of `ss -s`.
 
 use holdup_recording::{Labels, metrics};
 
@@ -12,7 +13,19 @@ pub(super) const SUMMARY: Kind = Kind::lines("ss -s", |lines| is_summary(text(li
 const NAMES: [(&str, &str); 2] = [("estab", "ESTAB"), ("timewait", "TIME-WAIT")];
 
 fn recognises(lines: &[Line]) -> bool {
+    is_header(lines) || state_first(text(lines, 0)).is_some()
+}
+
+fn is_header(lines: &[Line]) -> bool {
     Columns::new(text(lines, 0)).has(&["COUNT", "SOCKETS"])
+}
+
+/// `TIME_WAIT 4711`, as `awk` counts: the state, and how many there are.
+fn state_first(line: &str) -> Option<(&'static str, f64)> {
+    let (state, count) = line.trim().split_once([' ', '\t', ':', '=', ','])?;
+    let is_name = state.len() >= 5 && state.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-'));
+    let count = count.trim_start_matches([' ', '\t', ':', '=', ',', '>']);
+    Some((command::socket_state(state).filter(|_| is_name)?, number(count)?))
 }
 
 fn put(state: &str, count: f64, at: i64, context: &mut Context) {
@@ -21,8 +34,13 @@ fn put(state: &str, count: f64, at: i64, context: &mut Context) {
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let at = context.instant_of("sockets by state");
+    if !is_header(lines) {
+        let counts: Vec<_> = lines.iter().map_while(|line| state_first(&line.text)).collect();
+        counts.iter().for_each(|(state, count)| put(state, *count, at, context));
+        return counts.len();
+    }
     let mut used = 1;
-    for (place, line) in (1..).zip(rows(lines, recognises)) {
+    for (place, line) in (1..).zip(rows(lines, is_header)) {
         let (count, state) = line.text.trim().split_once(char::is_whitespace).unwrap_or_default();
         match (number(count), command::socket_state(state.trim())) {
             (Some(count), Some(state)) => put(state, count, at, context),

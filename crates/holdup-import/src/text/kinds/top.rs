@@ -15,6 +15,9 @@ pub(super) const KIND: Kind = Kind::lines("top", recognises, read);
 /// Seconds between screens, unless `-d` says otherwise.
 const DELAY_S: f64 = 3.0;
 
+/// From this share (0-1) of busy CPUs the processes' own shares tell how many CPUs there are.
+const BUSY: f64 = 0.9;
+
 /// Shares (percent) of CPU or memory from which a process is named in the recording.
 const NAMED_PERCENT: f64 = 1.0;
 
@@ -178,7 +181,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     used += blanks;
     let columns = Columns::new(text(lines, used)).with_words(&["COMMAND"]);
     used += 1;
-    let mut rows = Vec::new();
+    let (mut rows, mut used_percent, mut least_percent) = (Vec::new(), 0.0, f64::INFINITY);
     for (place, line) in lines.iter().enumerate().skip(used) {
         if line.is_blank() || line.text.starts_with("top - ") {
             break;
@@ -193,6 +196,10 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         let command = values.text(&["COMMAND"]).unwrap_or_default().trim_start_matches(['`', '-', '|', '+', ' ']);
         // With -c it shows arguments, which may hold secrets.
         let command = comm(command);
+        if let Some(share) = shares[0] {
+            used_percent += share;
+            least_percent = least_percent.min(share);
+        }
         let is_large = shares.iter().flatten().any(|share| *share >= NAMED_PERCENT);
         if is_large && !head.is_threads && !command.is_empty() {
             context.out.setting(report.at, &format!("pid:{pid}"), "comm", command);
@@ -200,8 +207,26 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         rows.push(Row { pid: pid as i64, tid: pid as i64, name: command, state, wchan: None, count: 1 });
         used = place + 1;
     }
+    // A list that goes down to idle processes has all that use CPUs.
+    if least_percent < NAMED_PERCENT {
+        learn_cpus(&head, used_percent, context);
+    }
     put_list(&head, &rows, report.at, context);
     used
+}
+
+/// The number of CPUs by what processes use of one CPU each, beside the share of all that is busy.
+fn learn_cpus(head: &Head, used_percent: f64, context: &mut Context) {
+    const OFF: f64 = 0.2;
+    let share = |mode: &str| head.shares.get(mode).copied().unwrap_or(0.0) / 100.0;
+    let busy = 1.0 - share("idle") - share("iowait") - share("steal");
+    let cpus = used_percent / 100.0 / busy;
+    let is_known = context.out.cpus.is_some() || head.cpu_lines < 1.0 || head.cpu_lines > 1.0;
+    if is_known || busy < BUSY || cpus < 1.0 - OFF || (cpus - cpus.round()).abs() > OFF {
+        return;
+    }
+    context.out.note(format!("top: the processes' own shares show {:.0} CPUs", cpus.round()));
+    context.out.learn_cpus(cpus.round());
 }
 
 fn put_list(head: &Head, rows: &[Row<'_>], at: i64, context: &mut Context) {

@@ -7,7 +7,7 @@ use holdup_recording::Labels;
 use holdup_recording::metrics::host;
 
 use super::figure::{self, Figure, PLAIN, figure};
-use super::{Columns, Context, HOST, Kind, Line, Report, Row, clock, cpu_table, text};
+use super::{Columns, Context, HOST, Kind, Line, Report, Row, clock, cpu_table, text, time_of_day};
 
 pub(super) const KIND: Kind = Kind::lines("vmstat", recognises, read);
 
@@ -35,10 +35,17 @@ fn is_header(line: &str) -> bool {
     columns.has(&["r", "b", "si", "so", "us", "id"])
 }
 
-/// `procs ---memory---`, wide `--procs-- ---memory---`
+/// `procs ---memory---`, wide `--procs-- ---memory---`; collectors put the time in front of it.
 fn is_banner(line: &str) -> bool {
+    line.split_whitespace().take(2).any(|word| word.trim_matches('-') == "procs")
+}
+
+/// The time of day in front of a row, and the row.
+fn timed(line: &str) -> (Option<i64>, &str) {
     let line = line.trim_start();
-    line.starts_with("procs ") || line.starts_with("--procs-")
+    let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let time = if first.contains(':') { time_of_day(first, None) } else { None };
+    if time.is_some() { (time, rest) } else { (None, line) }
 }
 
 fn recognises(lines: &[Line]) -> bool {
@@ -52,14 +59,17 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     for line in lines {
         let line_text = line.text.as_str();
         if is_header(line_text) {
-            columns = Columns::new(line_text);
+            // The name of the column in front that holds the time is no column of `vmstat`.
+            let from = line_text.find(" r ").or_else(|| line_text.find("r ")).unwrap_or(0);
+            columns = Columns::new(line_text.get(from..).unwrap_or(line_text));
         } else if !is_banner(line_text) {
-            let row = columns.row(line_text);
+            let (time, values) = timed(line_text);
+            let row = columns.row(values);
             let is_row = row.number(&["r"]).is_some() && row.number(&["b"]).is_some();
             if !is_row || line.is_blank() {
                 break;
             }
-            take_time(line, columns.len(), context);
+            take_time(line, (time, values, columns.len()), context);
             // Nothing else tells: a run's first line is followed by others, a single one may be cut out.
             let is_first = context.reports("vmstat") == 0 && lines.len() > used + 1;
             put(&row, is_first, context);
@@ -69,9 +79,12 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     used
 }
 
-/// A row's time: a stamp before it, or date and time in its last columns (`-t`).
-fn take_time(line: &Line, columns: usize, context: &mut Context) {
-    let words: Vec<&str> = line.text.split_whitespace().collect();
+/// A row's time: a stamp or a time of day before it, or date and time in its last columns (`-t`).
+fn take_time(line: &Line, (time, values, columns): (Option<i64>, &str, usize), context: &mut Context) {
+    if let Some(time) = time {
+        context.set_time_of_day(time);
+    }
+    let words: Vec<&str> = values.split_whitespace().collect();
     let last = words.len().checked_sub(2).and_then(|from| words.get(from..)).map(|words| words.join(" "));
     let own = last.filter(|_| words.len() >= columns).and_then(|last| clock::leading(&last).0);
     if let Some(at) = own.or(line.stamp) {

@@ -18,10 +18,27 @@ struct Place {
 
 /// `--Thread 140 has waited at row0purge.cc line 862 for 241.00 seconds the semaphore:`
 fn waits(text: &str) -> Option<(String, f64)> {
-    let (_, rest) = text.strip_prefix("--Thread")?.split_once(" has waited at ")?;
+    let (_, rest) = text.split_once("--Thread ")?.1.split_once(" has waited at ")?;
     let (place, rest) = rest.split_once(" for ")?;
     let seconds = number(rest.split_whitespace().next()?).filter(|seconds| (0.0..1e8).contains(seconds))?;
     Some((place.trim().replace(" line ", ":"), seconds))
+}
+
+/// Whether a line of the server's log is a wait, or belongs to one: the log repeats this part of the status
+/// while latches are waited for.
+pub(super) fn is_logged(line: &str) -> bool {
+    const DETAILS: [&str; 9] = [
+        "A long semaphore wait",
+        "-lock on RW-latch",
+        "-lock on RW-lock",
+        "Mutex at 0x",
+        "a writer (thread id",
+        "number of readers ",
+        "Last time read locked",
+        "Last time write locked",
+        "Holder thread ",
+    ];
+    waits(line).is_some() || DETAILS.iter().any(|words| line.contains(words))
 }
 
 /// The latch in the line below: the mutex's name, or where it was made.

@@ -7,18 +7,22 @@ use super::{age_ns, asked_namespace, each_row, has_columns, repeated, source};
 pub(in super::super) const KIND: Kind = Kind::lines("kubectl get events", recognises, read);
 
 fn recognises(lines: &[Line]) -> bool {
-    has_columns(lines, &["OBJECT", "MESSAGE", "REASON"])
+    has_columns(lines, &["OBJECT", "MESSAGE", "REASON"]) || has_columns(lines, &["NAME", "KIND", "MESSAGE", "REASON"])
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let now = context.instant_of(KIND.name);
     let asked = asked_namespace(context);
     each_row(lines, context, recognises, |row, context| {
-        let (object, reason) = (row.text(&["OBJECT"])?, row.text(&["REASON"])?);
-        let (last, over, count) = row.text(&["LAST SEEN"]).and_then(repeated)?;
-        let first = row.text(&["FIRST SEEN"]).and_then(age_ns).or(over);
+        let reason = row.text(&["REASON"])?;
+        let (last, over, count) = row.text(&["LAST SEEN", "LASTSEEN"]).and_then(repeated)?;
+        let first = row.text(&["FIRST SEEN", "FIRSTSEEN"]).and_then(age_ns).or(over);
         let count = row.text(&["COUNT"]).and_then(|count| count.parse().ok()).unwrap_or(count);
-        let (kind, name) = object.split_once('/').unwrap_or(("", object));
+        // Before 1.14 kind and name are columns of their own.
+        let (object, (kind, name)) = match row.text(&["OBJECT"]) {
+            Some(object) => (object, object.split_once('/').unwrap_or(("", object))),
+            None => (row.text(&["NAME"])?, (row.text(&["KIND"])?, row.text(&["NAME"])?)),
+        };
         let is_pod = kind.eq_ignore_ascii_case("pod");
         let namespace = row.text(&["NAMESPACE"]).unwrap_or(&asked);
         let container = row.text(&["SUBOBJECT"]).and_then(in_braces);
