@@ -237,7 +237,7 @@ impl<'c> Pods<'c> {
         const LATE: [&str; 2] = ["deadline exceeded", "timeout"];
         let probed = self.probed();
         let (key, one) = probed.iter().find(|(_, one)| LATE.iter().any(|word| one.why.contains(word)))?;
-        let text = format!("the liveness probe of {} waited in the same line until its time was over", shown(key));
+        let text = format!("the liveness probe of {} timed out behind the same queue", shown(key));
         Some(self.event_evidence("probe_failed", format!("{} failures", one.liveness_failures), text))
     }
 

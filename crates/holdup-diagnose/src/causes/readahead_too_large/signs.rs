@@ -47,8 +47,11 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
 /// window.
 fn parts(facts: &Facts<'_>, disk: &Disk, signs: &mut Signs) {
     let beyond = facts.beyond_pages(disk);
-    let text =
-        format!("a read of {} brought {}, which is no page of a database", disk.device, bytes(disk.read.bytes_each()));
+    let text = format!(
+        "a read of {} brought {}, which is not the size of a database page",
+        disk.device,
+        bytes(disk.read.bytes_each())
+    );
     let evidence = facts.view.disk_evidence(disk, "a page of 4, 8 or 16 KiB", text).ok();
     signs.extend(facts.of_disk(WEAK * beyond), evidence.filter(|_| beyond > 0.0));
 }
@@ -59,7 +62,10 @@ fn of_unknown(facts: &Facts<'_>, disk: &Disk, work: DiskWork, signs: &mut Signs)
     if facts.readahead(&disk.device).is_some() || !is_candidate {
         return;
     }
-    let text = format!("{}; a read is no page of a database, and the readahead was not shown", what_it_does(disk));
+    let text = format!(
+        "{}; its reads do not have the size of a database page, and its readahead is unknown",
+        what_it_does(disk)
+    );
     signs.extend(facts.of_disk(WEAK), facts.view.disk_evidence(disk, "reads of whole pages", text).ok());
 }
 
