@@ -1,3 +1,4 @@
+use CoverageState::{Absent, Complete, Failed};
 use holdup_recording::Batch;
 
 use super::*;
@@ -60,7 +61,7 @@ const ANSWERS: Step = Step::Answers(Vec::new());
 
 #[test]
 fn one_source_that_answers_is_enough_to_begin() {
-    let (result, said, took) = asked(vec![
+    let (result, mut said, took) = asked(vec![
         source("gone", &[Step::Ends]),
         source("here", &[ANSWERS]),
         source("closed", &[Step::Refuses]),
@@ -70,9 +71,7 @@ fn one_source_that_answers_is_enough_to_begin() {
     let all = result.unwrap();
     assert!(took < FIRST_ANSWER, "{took:?}");
     let states: Vec<CoverageState> = all.iter().map(|it| it.coverage()[0].state).collect();
-    use CoverageState::{Absent, Complete, Failed};
     assert_eq!(states, [Absent, Complete, Absent, Absent, Failed]);
-    let mut said = said;
     said.sort_unstable();
     assert_eq!(
         said,

@@ -33,8 +33,8 @@ fn refused(dir: &Path, arguments: &[&str], words: &[&str]) -> Finished {
     }
     assert_eq!(message.lines().filter(|line| line.starts_with("error:")).count(), 1, "{arguments:?}: {message}");
     // Sources that do not answer yet are named before that.
-    let rest = message.lines().skip_while(|line| line.starts_with("waiting for ")).next();
-    assert!(rest.is_some_and(|line| line.starts_with("error:")), "{arguments:?}: {message}");
+    let first = message.lines().find(|line| !line.starts_with("waiting for "));
+    assert!(first.is_some_and(|line| line.starts_with("error:")), "{arguments:?}: {message}");
     for inside in ["panicked", "RUST_BACKTRACE", "Os {", "Custom {", "Error {", CANARY] {
         assert!(!message.contains(inside), "{arguments:?} shows its inside: {message}");
     }
