@@ -8,9 +8,13 @@ use holdup_recording::plan::Node;
 use advice::fixes;
 
 use super::parts::clearing;
-use super::{Cause, CauseFinding, Definition, Doc, Judge, Outcome, Role, Trait, ms, percent, thousands};
+use super::{
+    Cause, CauseFinding, Definition, Doc, Edge, Judge, Magnitude, Outcome, Role, Source::Of, Trait, ms, percent,
+    thousands,
+};
 use crate::case::Case;
 use crate::next_command;
+use crate::resources::changes::is_index_lost;
 use crate::resources::slower::{self, Executed, Slowdown};
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG};
@@ -19,6 +23,10 @@ use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::WithinStatement, Trait::LongStatement],
+    follows_from: &[
+        // The planner takes another way because an index is gone or out of use.
+        Edge { magnitude: Magnitude::Own(is_index_lost), ..Edge::same_time(&[&[Of(Cause::MissingIndex)]]) },
+    ],
     ..Definition::new(Cause::PlanChanged, DOC, Judge::Alone(judge), &next_command::ROWS_READ)
 };
 
