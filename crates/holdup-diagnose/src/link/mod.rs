@@ -82,8 +82,8 @@ impl Chain<'_> {
     }
 
     fn may_lead_to(&self, cause: Cause, consequence: Cause) -> bool {
-        let edges = self.of.edges.iter().filter(|edge| edge.consequence == consequence);
-        self.can_lead(cause) && edges.flat_map(|edge| edge.edge.from).copied().flatten().any(|source| source.has(cause))
+        let edges = consequence.definition().follows_from.iter();
+        self.can_lead(cause) && edges.flat_map(|edge| edge.from).copied().flatten().any(|source| source.has(cause))
     }
 
     /// Whether it can lead to what lies behind the app: not if it is how a queue in front of the app looks

@@ -93,11 +93,6 @@ impl Changes {
     }
 }
 
-/// Whether an index was lost: then a changed plan follows from that.
-pub fn is_index_lost(case: &Case<'_>) -> bool {
-    Changes::for_case(case).lost_indexes().next().is_some()
-}
-
 /// The time of a change, by the wall clock.
 fn when(window: Window) -> String {
     let time = |ns: i64| clock::rfc3339(ns).get(11..19).unwrap_or_default().to_owned();

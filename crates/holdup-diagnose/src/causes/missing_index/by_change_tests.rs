@@ -69,7 +69,7 @@ fn an_index_hidden_from_the_planner_is_lost_as_well() {
 }
 
 #[test]
-fn a_changed_plan_follows_from_the_lost_index() {
+fn a_changed_plan_is_how_a_lost_index_shows() {
     let read = |s: i64| 500.0 * s.min(10) as f64 + 3e6 * (s - 10).max(0) as f64;
     let scans = |made: SyntheticRecording| {
         made.counted(PG, SEQUENTIAL, &[("table", "public.orders")], read).counter(
@@ -81,12 +81,12 @@ fn a_changed_plan_follows_from_the_lost_index() {
     };
     let plan = |made: &SyntheticRecording| {
         let findings = made.diagnose().findings;
-        findings.into_iter().find(|found| found.cause == Cause::PlanChanged).map(|found| found.follows_from)
+        findings.into_iter().find(|found| found.cause == Cause::PlanChanged).map(|found| found.role)
     };
     let dropped = scans(lost(load(100), 11, "public.orders", "none"));
     assert_eq!(dropped.diagnose().culprit, Some(Cause::MissingIndex));
-    assert_eq!(plan(&dropped), Some(Some(Cause::MissingIndex)));
-    assert_eq!(plan(&scans(load(100))), Some(None), "the index is there: the planner chose so");
+    assert_eq!(plan(&dropped), Some(Role::Symptom));
+    assert_eq!(plan(&scans(load(100))), Some(Role::Root), "the index is there: the planner chose so");
 }
 
 #[test]

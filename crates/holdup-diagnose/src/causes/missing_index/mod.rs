@@ -4,7 +4,6 @@ use super::parts::clearing;
 use super::{Cause, Definition, Doc, Edge, Judge, Magnitude, Outcome, Source::Of, Trait, ms};
 use crate::case::Case;
 use crate::next_command;
-use crate::resources::changes::is_index_lost;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{DigestUse, Missing, View};
 
@@ -20,9 +19,9 @@ mod trace;
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::WithinStatement, Trait::LongStatement],
     follows_from: &[
-        // The planner reads whole tables although the index is there; of one that was lost by_change says so.
+        // Unless an index was lost, the planner reads the whole table although there is one.
         Edge {
-            magnitude: Magnitude::Own(|case| !is_index_lost(case)),
+            magnitude: Magnitude::Own(|case| by_change::judge(case).is_none()),
             ..Edge::same_time(&[&[Of(Cause::PlanChanged)]])
         },
     ],
