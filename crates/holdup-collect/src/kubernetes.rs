@@ -209,6 +209,11 @@ impl Collector for Kubernetes {
         }
     }
 
+    /// Each poll reads them.
+    fn settings_again(&mut self, _: &mut Batch) -> Result<(), ReadError> {
+        Ok(())
+    }
+
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         if self.poller.is_none() {
             self.poller = Some(self.start()?);

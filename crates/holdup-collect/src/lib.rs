@@ -14,7 +14,10 @@ mod arrival;
 )]
 mod backoff;
 pub mod catalog;
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod catalogs;
 pub mod cgroup;
+mod changes;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod connections;
 mod coverage;
@@ -100,6 +103,14 @@ pub trait Collector: Send {
     /// If they could not be read: a gap.
     fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
         Ok(())
+    }
+
+    /// The same once a minute in between, for what changed: unchanged rows are not kept.
+    ///
+    /// # Errors
+    /// If they could not be read: a gap.
+    fn settings_again(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        self.settings(batch)
     }
 
     /// Adds current values to `batch`. Called once per interval. Rows added before an error are

@@ -8,6 +8,7 @@
 pub(crate) mod address;
 mod capture;
 mod catalog;
+mod catalogs;
 mod execution;
 pub(crate) mod failure;
 mod gate;
@@ -33,6 +34,7 @@ use holdup_recording::{Batch, Coverage};
 
 use self::address::Address;
 use self::capture::Capture;
+use self::catalogs::Catalogs;
 use self::failure::Failure;
 use self::history::Executions;
 use self::innodb::Backlog;
@@ -47,7 +49,7 @@ use self::statements::Statements;
 use crate::database::{Found, Link, Reads, cannot_connect, refused_login};
 use crate::options::Options;
 use crate::plans::pace::Pace;
-use crate::reading::Out;
+use crate::reading::{Out, tell};
 use crate::slow::SlowRequests;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -77,6 +79,7 @@ struct MySql {
     /// Followed while the server says that it is in use.
     slow_log: Option<SlowLog>,
     plans: Pace,
+    catalogs: Catalogs,
 }
 
 impl Collector for MySql {
@@ -88,7 +91,7 @@ impl Collector for MySql {
         self.link.connections.forget_failures();
         let (server, found) = self.found().map_err(|failure| self.unusable(failure))?;
         let found = found.enough(&self.source, self.partial)?;
-        self.parts = found.parts;
+        self.use_parts(found.parts);
         // Remembered, so that after a loss the extra port still works while the thread pool is
         // full.
         if server.port != self.address.port {
@@ -106,7 +109,10 @@ impl Collector for MySql {
         let mut reads = self.link.reads();
         reads.failures.extend(log);
         let mut out = Out::new(batch, &self.source);
-        reads.read("settings", || status::settings(&server, &mut out));
+        if let Some(found) = reads.read("settings", || status::settings(&server)) {
+            tell(out.batch, out.source(), found);
+        }
+        reads.read("catalogs", || self.catalogs.with_settings(&server, &mut out));
         // Executions are also read at the end: a postponed read happens now.
         if let Some(history) = self.parts.history {
             reads.read("statement history", || self.executions.sample(&server, history, true, &mut out));
@@ -128,6 +134,7 @@ impl Collector for MySql {
         }
         if let Some(status) = reads.read("status", || status::sample(&server, &mut self.uptime, &mut out)) {
             reads.read("InnoDB", || self.backlog.sample(&server, &status, parts.process, &mut out));
+            reads.read("changes of catalogs", || self.catalogs.sample(&server, &status, &mut out));
         }
         if parts.replication {
             reads.read("replication", || self.replication.sample(&server, &mut out));
@@ -170,7 +177,13 @@ impl MySql {
             own: OwnDigests::default(),
             slow_log: None,
             plans: Pace::default(),
+            catalogs: Catalogs::default(),
         }
+    }
+
+    fn use_parts(&mut self, parts: Parts) {
+        self.catalogs.allow(parts.catalogs);
+        self.parts = parts;
     }
 
     fn found(&self) -> Result<(Server, Found<Parts>), Failure> {
@@ -185,7 +198,7 @@ impl MySql {
         }
         let (server, found) = self.found().map_err(cannot_connect)?;
         // Settings may have changed with a restart.
-        self.parts = found.parts;
+        self.use_parts(found.parts);
         self.statements.forget();
         self.executions.forget();
         self.plans.forget();

@@ -10,6 +10,7 @@
 mod activity;
 pub(crate) mod address;
 mod catalog;
+mod catalogs;
 pub(crate) mod connection;
 mod counters;
 mod gate;
@@ -28,6 +29,7 @@ use holdup_protocol::database::Dialect;
 use holdup_recording::{Batch, Coverage};
 
 use self::address::Address;
+use self::catalogs::Catalogs;
 use self::connection::NO_DATABASE;
 use self::counters::Counters;
 use self::log::Log;
@@ -39,7 +41,7 @@ use crate::database::{Found, Link, cannot_connect, refused_login};
 use crate::options::Options;
 use crate::pace::Turn;
 use crate::plans::pace::Pace;
-use crate::reading::Out;
+use crate::reading::{Out, tell};
 use crate::{Collector, ProbeError, ReadError};
 
 pub use self::catalog::Catalog;
@@ -63,6 +65,7 @@ struct PostgreSql {
     statements: Statements,
     tables: Tables,
     counters: Counters,
+    catalogs: Catalogs,
     plans: Pace,
     log: Option<Log>,
 }
@@ -76,7 +79,7 @@ impl Collector for PostgreSql {
         self.link.connections.forget_failures();
         let (server, found) = self.found().map_err(|failure| self.unusable(failure))?;
         let found = found.enough(&self.source, self.partial)?;
-        self.parts = found.parts;
+        self.use_parts(found.parts);
         self.link.server = Some(server);
         if let Some(log) = &mut self.log {
             // Its present content is older than the recording.
@@ -89,8 +92,11 @@ impl Collector for PostgreSql {
         let server = self.connected()?;
         let mut reads = self.link.reads();
         let mut out = Out::new(batch, &self.source);
-        reads.read("settings", || counters::settings(&server, &mut out));
+        if let Some(found) = reads.read("settings", || counters::settings(&server)) {
+            tell(out.batch, out.source(), found);
+        }
         reads.read("settings of tables", || counters::options(&server, &mut out));
+        reads.read("catalogs", || self.catalogs.with_settings(&server, &mut out));
         self.link.finish(server, reads)
     }
 
@@ -118,6 +124,7 @@ impl Collector for PostgreSql {
         if !reads.lost {
             reads.note("tables", self.tables.sample(&server, &self.parts.database, &mut turn, &mut out));
         }
+        reads.read("changes of catalogs", || self.catalogs.sample(&server, &mut turn, &mut out));
         if let Some(extension) = &self.parts.statements {
             reads.read("statements", || self.statements.sample(&server, extension, &mut turn, &mut out));
         }
@@ -145,8 +152,14 @@ impl PostgreSql {
             statements: Statements::default(),
             tables: Tables::default(),
             counters: Counters::default(),
+            catalogs: Catalogs::default(),
             plans: Pace::default(),
         }
+    }
+
+    fn use_parts(&mut self, parts: Parts) {
+        self.catalogs.allow(parts.catalogs);
+        self.parts = parts;
     }
 
     fn found(&self) -> Result<(Server, Found<Parts>), Failure> {
@@ -167,7 +180,7 @@ impl PostgreSql {
         }
         let (server, found) = self.found().map_err(cannot_connect)?;
         // Settings may have changed with a restart.
-        self.parts = found.parts;
+        self.use_parts(found.parts);
         self.plans.forget();
         self.tables.forget();
         self.statements.forget();

@@ -17,6 +17,7 @@ use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 use crate::Collector;
 use crate::arrival::{self, LOOK_EVERY};
 pub use crate::arrival::{Arrival, NoAnswer};
+use crate::changes::Known;
 use crate::own_thread::lock;
 use crate::reading::{event, thread_cpu_time};
 
@@ -143,6 +144,19 @@ fn record(
 /// although the source did not fail.
 const LATE: Duration = Duration::from_secs(1);
 
+/// Settings are read again after this time, for what changed.
+const SETTINGS_EVERY: Duration = Duration::from_secs(60);
+
+/// Which settings to read along with a sample.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SettingsRead {
+    No,
+    /// Those that changed are kept.
+    Again,
+    /// At the start and at the end: all of them.
+    All,
+}
+
 /// Samples are shifted by up to this share (0-1) of an interval. Even load repeats every 1/rate,
 /// and samples in step with it would always find the same phase of that cycle: a queue would look
 /// always full, or always empty.
@@ -168,17 +182,22 @@ fn collect(
     let source = collector.source();
     let (begun, cpu_begun) = (Instant::now(), thread_cpu_time());
     let mut reads = ReadStats { source: source.clone(), interval, ..ReadStats::default() };
-    reads.read(&mut collector, true, sink);
+    reads.read(&mut collector, SettingsRead::All, sink);
     let mut number = 1;
+    let mut settings_at = Instant::now();
     let wait = |number| due_after(number, interval).saturating_sub(begun.elapsed());
     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait(number)) {
-        reads.read(&mut collector, false, sink);
+        let is_due = settings_at.elapsed() >= SETTINGS_EVERY;
+        reads.read(&mut collector, if is_due { SettingsRead::Again } else { SettingsRead::No }, sink);
+        if is_due {
+            settings_at = Instant::now();
+        }
         number += 1;
         while wait(number).is_zero() {
             number += 1;
         }
     }
-    reads.read(&mut collector, true, sink);
+    reads.read(&mut collector, SettingsRead::All, sink);
     let ReadStats { reads, gaps, last_error, panicked, .. } = reads;
     if let Some(own) = coverage.first_mut() {
         own.reads_total = reads;
@@ -200,6 +219,8 @@ fn collect(
 struct ReadStats {
     source: String,
     interval: Duration,
+    /// The settings so far.
+    known: Known,
     reads: u64,
     gaps: u64,
     last_error: String,
@@ -212,8 +233,8 @@ struct ReadStats {
 }
 
 impl ReadStats {
-    /// One sample, with settings if requested.
-    fn read(&mut self, collector: &mut Box<dyn Collector>, with_settings: bool, sink: &RowSink) {
+    /// One sample, with `settings` if requested.
+    fn read(&mut self, collector: &mut Box<dyn Collector>, settings: SettingsRead, sink: &RowSink) {
         if self.is_dead {
             self.gaps += 1;
             return;
@@ -222,8 +243,10 @@ impl ReadStats {
         // After a panic the collector is not called again, so its inconsistent state stays unseen.
         let results = std::panic::catch_unwind(AssertUnwindSafe(|| {
             let mut results = vec![collector.sample(&mut batch)];
-            if with_settings {
-                results.push(collector.settings(&mut batch));
+            match settings {
+                SettingsRead::No => {}
+                SettingsRead::Again => results.push(collector.settings_again(&mut batch)),
+                SettingsRead::All => results.push(collector.settings(&mut batch)),
             }
             (results, collector.has_panicked())
         }));
@@ -245,6 +268,7 @@ impl ReadStats {
             }
         }
         self.tell_of_late(begun.elapsed(), &mut batch);
+        self.known.take(&mut batch, settings == SettingsRead::Again);
         if has_panicked && self.panicked.is_none() {
             let why = if self.is_dead {
                 "its collector panicked, and nothing was read afterwards; please report this"

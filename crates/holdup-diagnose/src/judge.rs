@@ -30,7 +30,7 @@ use crate::strength::UNSEEN;
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NAMED, NotJudged, ObjectiveReport, Role, Span, round,
 };
-use crate::{applicable, audit, confidence, host_load, indicators, links, rivals, services};
+use crate::{applicable, audit, changed, confidence, host_load, indicators, links, rivals, services};
 use holdup_signals::client::degradation::Severity;
 use holdup_signals::{Missing, Window};
 
@@ -155,7 +155,7 @@ impl Outcomes {
         if case.client.seconds.is_empty() {
             Cause::ALL.iter().for_each(|cause| judged.take(*cause, Err(unmeasured())));
         } else {
-            fleet::merged(causes::judge_all(case), elsewhere)
+            fleet::merged(changed::told(case, causes::judge_all(case)), elsewhere)
                 .into_iter()
                 .for_each(|(cause, outcome)| judged.take(cause, outcome));
         }
@@ -276,7 +276,10 @@ impl Outcomes {
             grounds.uncounted = Some(found);
         }
         let mut suspects = Suspects::weigh(findings, &self.claims, |finding| grounds.carry(finding));
-        let (verdict, headline) = grounds.say(&suspects, &self.not_judged);
+        let (verdict, mut headline) = grounds.say(&suspects, &self.not_judged);
+        if let Some(culprit) = suspects.culprit().filter(|_| verdict == Answer::Found) {
+            headline = changed::lead(case, &culprit.evidence) + &headline;
+        }
         let ledger = ledger(case);
         let split = grounds.split(verdict, &suspects, &self.not_judged, &ledger);
         let split = split.map(|split| applicable::ask_for_lacking(split, case.recording));

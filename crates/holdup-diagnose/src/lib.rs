@@ -20,6 +20,7 @@
 //!   cause.
 //! - [`causes`]: one folder per cause. Each returns `Found`, `Cleared` or `NotJudged`, with evidence.
 //!   [`Cause`] is their list, below everything that names one. `finding`: a found cause as data.
+//! - `changed`: changes of catalogs and settings beside the causes that they belong to.
 //! - `applicable`: which causes the watched servers can have.
 //! - `link`: which finding follows from which, by the edges that causes name. `confidence`, `between`,
 //!   `rivals`: how certain a finding is, and what would tell it from others.
@@ -43,6 +44,7 @@ pub mod case;
 mod cause;
 pub mod causes;
 pub mod change;
+mod changed;
 mod confidence;
 pub mod counters;
 pub mod explain;

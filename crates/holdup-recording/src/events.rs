@@ -48,6 +48,11 @@ pub const REQUESTED: &str = "requested";
 /// Not known.
 pub const UNKNOWN: &str = "unknown";
 
+/// An object of a database's catalog or a setting is another than at the last reading. Labels: `what`
+/// (the kind of object), `object`, `on` (its table, role or database), `from`, `to`, `restore` (the
+/// statement that undoes it), `since_ns` (when it was last read as it had been, nanoseconds since 1970).
+pub const CHANGED: &str = "changed";
+
 /// A container began anew, according to Kubernetes. Labels: `container`, `reason`, `exit_code`,
 /// `signal`, `restarts`.
 pub const CONTAINER_RESTARTED: &str = "container_restarted";
@@ -127,6 +132,7 @@ mod tests {
             SYN_FLOODING,
             DISK_FULL,
             RESTART,
+            CHANGED,
             CONTAINER_RESTARTED,
             PROBE_FAILED,
             CONTAINER_KILLED,

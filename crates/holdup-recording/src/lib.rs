@@ -12,6 +12,7 @@
 //! - [`excerpt`]: the course and one stretch of a recording that does not fit in memory.
 //! - [`metrics`]: every metric that samples may have.
 //! - [`events`]: kinds of events that judges read.
+//! - [`catalog`]: objects of databases' catalogs as settings, and what changed between two readings.
 //! - [`exposition`]: the text format of Prometheus, for those who scrape it and those who paste it.
 //! - [`layouts`]: which place of a kernel file or a status page is which metric.
 //! - [`plan`]: the tree in the table `plans`.
@@ -27,6 +28,7 @@
 //! - [`Recording`]: opens a finished, a running or a broken recording.
 
 mod allocator;
+pub mod catalog;
 mod cell;
 pub mod clock;
 pub mod condensed;

@@ -5,6 +5,7 @@ use holdup_recording::{Coverage, CoverageState};
 
 use super::address::Address;
 use super::capture::HistoryTables;
+use super::catalogs;
 use super::failure::Failure;
 use super::history::{History, MOST};
 use super::plans;
@@ -35,6 +36,8 @@ pub(super) struct Parts {
     pub(super) replication: bool,
     /// Whether plans are requested.
     pub(super) plans: bool,
+    /// Whether to read tables and indexes from the catalogs.
+    pub(super) catalogs: bool,
     /// How to read the slow query log, if it can be.
     pub(super) slow_log: Option<slow_log::Form>,
 }
@@ -94,6 +97,9 @@ pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<F
         plans::find(address.plans, &account, has_process || parts.history.is_some(), part(source, PLANS));
     parts.plans = may_ask;
     coverage.push(plans);
+    let (objects, may_read) = catalogs::find(server, source, &account)?;
+    parts.catalogs = may_read;
+    coverage.push(objects);
     coverage.extend(replication(server, source, &account, &mut parts)?);
     Ok(Found { parts, coverage, missing })
 }

@@ -10,7 +10,7 @@ use holdup_recording::{Labels, events, metrics};
 use super::failure::Failure;
 use super::server::Server;
 use super::versions::Topic;
-use crate::reading::{Out, tell};
+use crate::reading::Out;
 
 /// The statement for the counters; its shape in the server's records is distinct from that of other
 /// clients.
@@ -62,9 +62,8 @@ pub(super) fn sample(
 }
 
 /// All global variables except those that may contain a secret.
-pub(super) fn settings(server: &Server, out: &mut Out) -> Result<(), Failure> {
+pub(super) fn settings(server: &Server) -> Result<Vec<(String, String)>, Failure> {
     let rows = server.rows(VARIABLES)?;
     let all = rows.iter().filter_map(|row| Some((row.text(0)?.to_owned(), row.text(1)?.to_owned())));
-    tell(out.batch, out.source(), all.filter(|(name, _)| !is_secret_in_mysql(name)));
-    Ok(())
+    Ok(all.filter(|(name, _)| !is_secret_in_mysql(name)).collect())
 }

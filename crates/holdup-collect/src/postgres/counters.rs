@@ -135,7 +135,7 @@ pub(super) fn put(answer: &Rows, name: &str, labels: &[&str], out: &mut Out, mor
 }
 
 /// All settings in the server's notation (`128MB`), except those that may contain a secret.
-pub(super) fn settings(server: &Server, out: &mut Out) -> Result<(), Failure> {
+pub(super) fn settings(server: &Server) -> Result<Vec<(String, String)>, Failure> {
     let answer = server.rows("SELECT name, current_setting(name, true) FROM pg_settings")?;
     // The session's own settings are not the server's.
     let is_ours = |name: &str| {
@@ -143,9 +143,8 @@ pub(super) fn settings(server: &Server, out: &mut Out) -> Result<(), Failure> {
             || name.starts_with("application_name")
             || matches!(name, "transaction_read_only" | "client_encoding")
     };
-    let all = answer.rows.iter().filter_map(|row| Some((row.text(0)?, row.text(1)?.to_owned())));
-    tell(out.batch, out.source(), all.filter(|(name, _)| !is_ours(name) && !is_secret_in_postgresql(name)));
-    Ok(())
+    let all = answer.rows.iter().filter_map(|row| Some((row.text(0)?.to_owned(), row.text(1)?.to_owned())));
+    Ok(all.filter(|(name, _)| !is_ours(name) && !is_secret_in_postgresql(name)).collect())
 }
 
 /// Options of single tables in the connected database, including TOAST tables, whose options are

@@ -5,9 +5,9 @@ use holdup_recording::Coverage;
 
 use super::address::Address;
 use super::log::{self, Prefix};
-use super::plans;
 use super::readings::{NEWEST, OLDEST, Right};
 use super::server::{Failure, Server};
+use super::{catalogs, plans};
 use crate::coverage::{Line as _, complete, part};
 use crate::database::Found;
 
@@ -26,6 +26,8 @@ pub(super) struct Parts {
     pub(super) statements: Option<Extension>,
     /// Whether plans are requested.
     pub(super) plans: bool,
+    /// Whether the catalogs may be read.
+    pub(super) catalogs: bool,
     /// The format of its log.
     pub(super) log: Option<log::Form>,
 }
@@ -96,12 +98,14 @@ pub(super) fn find(server: &Server, address: &Address) -> Result<Found<Parts>, F
     let statements = statements(server, &source, &mut parts)?;
     let texts = texts(server, &source, &mut parts)?;
     let tables = tables(server, &source, &parts)?;
+    let (objects, may_read) = catalogs::find(server, &source, &account)?;
+    parts.catalogs = may_read;
     let files = files(&source, rights, &account);
     let timing = timing(server, &source)?;
     let log = log(server, address, &source, &mut parts)?;
     let (plans, may_ask) = plans::find(server, address, part(&source, PLANS))?;
     parts.plans = may_ask && parts.sessions;
-    Ok(Found { parts, coverage: vec![own, statements, texts, tables, files, timing, log, plans], missing })
+    Ok(Found { parts, coverage: vec![own, statements, texts, tables, objects, files, timing, log, plans], missing })
 }
 
 /// The entry of the counters by statement.

@@ -4,6 +4,7 @@
 
 mod advice;
 mod catalog;
+mod changes;
 mod depth;
 mod gate;
 mod large;

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::Recording;
+use holdup_recording::catalog::moves_by_itself;
 use holdup_recording::manifest::{LoadFacts, Model};
 
 use super::measure::{Measure, Precondition};
@@ -210,15 +211,10 @@ fn made_by(load: &LoadFacts) -> BTreeMap<&'static str, String> {
     by
 }
 
-/// Settings that differ from run to run without any change: names, or parts of them.
-const OF_ITSELF: [&str; 3] = ["pid", "threads", "hostname"];
-const MOVING: [&str; 3] = ["free_", "_at", "used_"];
-
 fn settings(recording: &Recording) -> BTreeMap<(String, String), String> {
     let rows = recording.tables.settings.rows.iter();
     let kind = |source: &str| source.split(':').next().unwrap_or_default().to_owned();
-    let stays = |name: &str| !OF_ITSELF.contains(&name) && !MOVING.iter().any(|part| name.contains(part));
-    rows.filter(|s| stays(&s.name)).map(|s| ((kind(&s.source), s.name.clone()), short(&s.value))).collect()
+    rows.filter(|s| !moves_by_itself(&s.name)).map(|s| ((kind(&s.source), s.name.clone()), short(&s.value))).collect()
 }
 
 /// The beginning of a value suffices to see a difference.

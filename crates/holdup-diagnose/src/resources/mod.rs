@@ -6,6 +6,7 @@
 //! here knows a rule.
 
 pub mod app_waits;
+pub mod changes;
 pub mod checkpoints;
 pub mod commits;
 pub mod connection_limits;

@@ -2,6 +2,7 @@
 //! counters that stand out.
 
 pub mod band;
+pub mod changes;
 pub mod counters;
 pub mod distribution;
 pub mod episodes;

@@ -12,6 +12,7 @@ mod bounded;
 mod canary;
 mod capacity;
 mod captured;
+mod catalogs;
 mod compare;
 mod cut;
 mod demo;

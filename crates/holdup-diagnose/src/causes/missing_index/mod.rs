@@ -1,12 +1,13 @@
 //! A statement of the requests reads many rows for each one that it needs, without an index.
 
 use super::parts::clearing;
-use super::{Cause, Definition, Doc, Edge, Judge, Outcome, Source::Of, Trait, ms};
+use super::{Cause, Definition, Doc, Edge, Judge, Magnitude, Outcome, Source::Of, Trait, ms};
 use crate::case::Case;
 use crate::next_command;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{DigestUse, Missing, View};
 
+mod by_change;
 mod by_counters;
 mod by_documents;
 mod by_plan;
@@ -18,8 +19,11 @@ mod trace;
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::WithinStatement, Trait::LongStatement],
     follows_from: &[
-        // A dropped index is a missing one: the statement's plan changed when it went.
-        Edge::same_time(&[&[Of(Cause::PlanChanged)]]),
+        // Unless an index was lost, the planner reads the whole table although there is one.
+        Edge {
+            magnitude: Magnitude::Own(|case| by_change::judge(case).is_none()),
+            ..Edge::same_time(&[&[Of(Cause::PlanChanged)]])
+        },
     ],
     traces: &[trace::PATTERN],
     signs: Some(signs::find),
@@ -29,13 +33,13 @@ pub const DEFINITION: Definition = Definition {
 
 const DOC: Doc = Doc {
     title: "A statement reads whole tables because an index is missing",
-    what: "No index fits the statement's conditions, so the server reads every row of a table, each time.",
+    what: "No index fits the statement's conditions, so the server reads every row of a table, each time. There was none, or one was dropped, became invalid, or was hidden from the planner.",
     hurts: "Each execution takes CPU and buffer pool in proportion to the table, which grows. At some size it fills the CPUs, and everything else waits.",
     needs: "The server's counters by statement with rows examined and sent and executions without an index (--watch mysql://…, performance_schema on); for PostgreSQL its counters by statement and plans (--watch postgresql://…?plans=explain, or auto_explain in its log), with the size of tables; the number of requests. Of MongoDB, the documents examined and returned, and the operations in progress (--watch mongodb://…).",
-    predicts: "A statement of the requests examines many rows per row that it sends or changes, mostly without an index, and its execution is most of the excess. On PostgreSQL its plan reads a whole table (Seq Scan) and discards most rows. CPU per request is up, the request rate is not.",
+    predicts: "A statement of the requests examines many rows per row that it sends or changes, mostly without an index, and its execution is most of the excess. On PostgreSQL its plan reads a whole table (Seq Scan) and discards most rows. CPU per request is up, the request rate is not. Or the catalogs show that an index of its table is gone or out of use since it takes longer.",
     clears: "No statement of the requests reads many rows for few without an index; or those that do take a small share of the delay; or they read as many rows per request in the baseline window. Or only database users without a session in that window run them.",
     looks_like: "A spike (the same rows per request, more requests); a changed plan (an index was used before); a count or a report over a whole table, which no index helps; locks (their time is not execution).",
-    fix: "Look at its plan (EXPLAIN), then add the index that its conditions need.",
+    fix: "Make the index again, if the catalogs show which one is gone. Else look at its plan (EXPLAIN), then add the index that its conditions need.",
     prove: "The same load again: rows examined per call near rows sent, the statement's time a fraction of what it was.",
     references: "MySQL Reference Manual: Optimizing SELECT Statements, EXPLAIN Output Format, Performance Schema Statement Summary Tables (SUM_NO_INDEX_USED, SUM_ROWS_EXAMINED); PostgreSQL documentation: Using EXPLAIN, Examining Index Usage; MariaDB documentation: Building the best INDEX for a given SELECT.",
 };
@@ -57,6 +61,9 @@ const ROW_MS: f64 = 0.01;
 const ROSE: f64 = 1.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    if let Some(found) = by_change::judge(case) {
+        return Ok(found);
+    }
     match from_server(case) {
         Err(missing) => clearing::by_statements(case, "including rows read without an index").ok_or(missing),
         outcome => outcome,

@@ -11,6 +11,8 @@ use super::parts::clearing;
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Outcome, Role, Trait, ms, percent, thousands};
 use crate::case::Case;
 use crate::next_command;
+use crate::resources::changes::Changes;
+use crate::resources::rows_read::mentions;
 use crate::resources::slower::{self, Executed, Slowdown};
 use crate::resources::{is_felt, statements};
 use crate::strength::{FAIR, STRONG};
@@ -47,8 +49,16 @@ const KNOWN: f64 = 0.5;
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match by_plans(case) {
         Err(missing) => clearing::by_statements(case, "including everything that plans may cost").ok_or(missing),
+        Ok(Outcome::Found(found)) => Ok(Outcome::Found(CauseFinding { role: role(case, &found), ..found })),
         outcome => outcome,
     }
+}
+
+/// Where an index of the statement's table was lost, another plan is how that shows.
+fn role(case: &Case<'_>, found: &CauseFinding) -> Role {
+    let names = |table: &str| found.evidence.iter().any(|piece| mentions(&piece.text, table));
+    let is_lost = Changes::for_case(case).lost_indexes().any(|lost| names(&lost.change.key.on));
+    if is_lost { Role::Symptom } else { found.role }
 }
 
 fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {

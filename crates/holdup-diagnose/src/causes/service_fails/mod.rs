@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_as_often_as_before_is_not_the_reason() {
+    fn as_many_failures_as_before_are_not_the_reason() {
         for is_passed_on in [true, false] {
             // `price` alone fails, from the first second to the last, as often as it ever did.
             let calm = made(is_passed_on).tables(|tables| {

@@ -1,0 +1,95 @@
+//! What changed, from the catalogs of a real MariaDB: who sees them, and what thousands of tables cost.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use holdup_collect::Collector;
+use holdup_collect::watch::{Options, collector};
+use holdup_recording::{Batch, CoverageState};
+use holdup_testing::{MariaDb, program};
+
+const USERS: &str = "CREATE DATABASE shop;
+     CREATE TABLE shop.orders (id INT PRIMARY KEY, note VARCHAR(100), at INT, KEY by_note (note(10), at));
+     CREATE USER 'watcher'@'%' IDENTIFIED BY 'x'; GRANT PROCESS ON *.* TO 'watcher'@'%';
+     GRANT SELECT ON performance_schema.* TO 'watcher'@'%';";
+
+fn server() -> Option<MariaDb> {
+    program("mariadbd", "mariadb-server")?;
+    let server = MariaDb::new()?.with(["--performance-schema=ON"]).start();
+    server.run(USERS);
+    Some(server)
+}
+
+fn watch(server: &MariaDb) -> (Box<dyn Collector>, CoverageState, String) {
+    let mut collector = collector(&server.address("watcher", "x"), &Options::default()).expect("an address");
+    let coverage = collector.probe().expect("it can be watched");
+    let line = coverage.into_iter().find(|line| line.source.ends_with(" catalogs")).expect("a line");
+    (collector, line.state, line.enable.unwrap_or_default())
+}
+
+fn objects(batch: &Batch) -> Vec<(&str, &str)> {
+    let rows = batch.settings.iter().filter(|row| row.name.starts_with("catalog.index"));
+    rows.map(|row| (row.name.as_str(), row.value.as_str())).collect()
+}
+
+#[test]
+fn without_a_right_on_tables_the_coverage_has_the_grant_and_with_it_indexes_are_seen() {
+    let Some(server) = server() else { return };
+    let (mut blind, state, enable) = watch(&server);
+    assert_eq!((state, enable.as_str()), (CoverageState::Absent, "GRANT REFERENCES ON *.* TO 'watcher'@'%';"));
+    let mut batch = Batch::default();
+    blind.settings(&mut batch).expect("the rest");
+    assert!(objects(&batch).is_empty() && batch.settings.iter().any(|row| row.name == "max_connections"));
+    server.run(&enable);
+    let (mut seeing, state, _) = watch(&server);
+    assert_eq!(state, CoverageState::Complete);
+    let mut batch = Batch::default();
+    seeing.sample(&mut batch).expect("a sample");
+    seeing.settings(&mut batch).expect("settings");
+    let made = "ALTER TABLE `shop`.`orders` ADD INDEX `by_note` (`note`(10), `at`)";
+    assert!(objects(&batch).contains(&("catalog.index shop.orders: by_note", made)), "{:?}", objects(&batch));
+    // By the counter of ALTER, once two seconds are over; then it is made again as it was.
+    std::thread::sleep(Duration::from_millis(2_500));
+    server.run("ALTER TABLE shop.orders DROP INDEX by_note");
+    let mut batch = Batch::default();
+    seeing.sample(&mut batch).expect("a sample");
+    assert!(objects(&batch).contains(&("catalog.index shop.orders: by_note", "")), "{:?}", objects(&batch));
+    server.run(made);
+    std::thread::sleep(Duration::from_millis(2_500));
+    let mut batch = Batch::default();
+    seeing.sample(&mut batch).expect("a sample");
+    assert!(objects(&batch).contains(&("catalog.index shop.orders: by_note", made)), "{:?}", objects(&batch));
+}
+
+#[test]
+#[ignore = "full: five thousand tables are made"]
+fn five_thousand_tables_take_bounded_time() {
+    const TABLES: usize = 5_000;
+    let Some(server) = server() else { return };
+    let mut all = String::from("GRANT REFERENCES ON *.* TO 'watcher'@'%'; USE shop;");
+    for n in 1..=TABLES {
+        let _ = writeln!(
+            all,
+            "CREATE TABLE many_{n} (id INT PRIMARY KEY, a INT, b TEXT, c DATETIME, KEY by_a (a)) ENGINE=MyISAM;"
+        );
+    }
+    server.run(&all);
+    let (mut collector, state, enable) = watch(&server);
+    assert_eq!(state, CoverageState::Absent, "all would push out the definitions in use");
+    let mut batch = Batch::default();
+    collector.settings(&mut batch).expect("the rest");
+    assert!(objects(&batch).is_empty() && batch.settings.iter().any(|row| row.name == "max_connections"));
+    server.run(&enable);
+    // The first reading loads all definitions: on a busy machine the server's limit of 2 s ends it, and that is a gap.
+    let mut times = Vec::new();
+    let is_read = (0..6).any(|_| {
+        let (mut collector, state, _) = watch(&server);
+        assert_eq!(state, CoverageState::Complete, "{enable}");
+        let (mut batch, begun) = (Batch::default(), Instant::now());
+        let read = collector.settings(&mut batch);
+        times.push(begun.elapsed());
+        read.is_ok() && (2 * TABLES..3 * TABLES).contains(&objects(&batch).len())
+    });
+    println!("settings and catalogs of {TABLES} tables: {times:?}");
+    assert!(is_read && times.iter().all(|took| *took < Duration::from_secs(10)), "{times:?}");
+}
