@@ -120,6 +120,9 @@ pub enum Trait {
     OnGenerator,
     /// Kubernetes itself names it.
     NamedByKubernetes,
+    /// Work that an answer does not need: rows read in vain, statements repeated. Its level shows that,
+    /// without a better time to compare with.
+    Avoidable,
     /// Its presence is harm by itself, whatever requests say: a process was killed, a server began anew, a
     /// disk is full or fails, a replica is behind. It needs no response time to be named, and a baseline in
     /// which it was there as well does not clear it.

@@ -11,6 +11,7 @@ mod fixtures;
 mod healthy;
 mod instants;
 mod known_wrong;
+mod level;
 mod long;
 mod matrix;
 mod plateaus;
