@@ -1,5 +1,6 @@
 //! What a cause's folder says of it.
 
+use super::bound::Bound;
 use super::edges::{Contribution, Edge};
 use super::{Cause, Others, Outcome};
 use crate::case::Case;
@@ -26,6 +27,8 @@ pub struct Definition {
     pub doc: Doc,
     /// Judges a recording.
     pub judge: Judge,
+    /// The most that its events can cost a request; none where its size is measured by itself.
+    pub bound: Option<fn(&Case<'_>) -> Option<Bound>>,
     /// What it leaves in counters.
     pub traces: &'static [Pattern],
     /// Its signs in one instant.
@@ -48,6 +51,7 @@ impl Definition {
             adds_to: &[],
             doc,
             judge,
+            bound: None,
             traces: &[],
             signs: None,
             errors: &[],
