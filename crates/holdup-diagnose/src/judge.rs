@@ -7,6 +7,7 @@ mod failed;
 mod fleet;
 mod given;
 mod grounds;
+mod level;
 mod sentences;
 mod standing;
 mod suspects;
@@ -86,16 +87,25 @@ pub fn diagnose_against(
 
 fn judged(case: Case<'_>, elsewhere: Vec<causes::Outcomes>) -> Diagnosis {
     let mut diagnosis = Outcomes::beside(&case, elsewhere).answer(&case);
-    if diagnosis.verdict == Answer::Undecided {
+    let level = diagnosis.level.take();
+    if diagnosis.verdict == Answer::Undecided && level.is_none() {
         return diagnosis;
     }
     let is_quiet = case.degradation.is_none() && case.recording.manifest.load.is_none() && !is_good_enough(&case);
     let Some(mut open) = case.laid_open() else { return diagnosis };
-    let findings = Outcomes::judge(&open).rank(&open);
-    let line = standing::line(&open, &findings).filter(|_| is_quiet);
+    let mut outcomes = Outcomes::judge(&open);
+    let findings = outcomes.rank(&open);
+    let standing = standing::line(&open, &findings).filter(|_| is_quiet);
+    let line = standing.or_else(|| level::line(level.as_ref()?, &findings));
     if let Some((slow, text)) = open.degradation.as_mut().zip(line) {
         (slow.text, slow.severity) = (text, Severity::Major);
-        return Outcomes::judge(&open).answer(&open);
+        return Diagnosis { level, ..Outcomes::judge(&open).answer(&open) };
+    }
+    if let Some(level) = level {
+        level::complete(&mut diagnosis, level, &findings, &outcomes);
+    }
+    if diagnosis.verdict == Answer::Undecided {
+        return diagnosis;
     }
     diagnosis.next = next(&open, findings, &diagnosis.findings);
     diagnosis
@@ -276,11 +286,13 @@ impl Outcomes {
             grounds.uncounted = Some(found);
         }
         let mut suspects = Suspects::weigh(findings, &self.claims, |finding| grounds.carry(finding));
-        let (verdict, mut headline) = grounds.say(&suspects, &self.not_judged);
+        let said = grounds.say(&suspects, &self.not_judged);
+        let ledger = ledger(case);
+        let level = level::report(case, &ledger).filter(|_| grounds.uncounted.is_none());
+        let (verdict, mut headline) = level::say(case, level.as_ref(), said, &self.not_judged);
         if let Some(culprit) = suspects.culprit().filter(|_| verdict == Answer::Found) {
             headline = changed::lead(case, &culprit.evidence) + &headline;
         }
-        let ledger = ledger(case);
         let split = grounds.split(verdict, &suspects, &self.not_judged, &ledger);
         let split = split.map(|split| applicable::ask_for_lacking(split, case.recording));
         let symptom = case.degradation.as_ref().filter(|_| grounds.search.is_none() || verdict != Answer::Healthy);
@@ -314,6 +326,7 @@ impl Outcomes {
             not_judged: self.not_judged,
             split,
             snapshot: grounds.given.and_then(|given| given.report),
+            level,
             next: None,
             notes,
             host_load: host_load::explain(case),

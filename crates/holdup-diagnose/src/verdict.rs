@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::fleet::{ClockReport, FleetReport, HostReport, ShardsReport};
 pub use self::outline::{
-    AgainstReport, ChainLink, DebtReport, EpisodeReport, ReadReport, SnapshotReport, SplitReport, TableDebtReport,
+    AgainstReport, ChainLink, DearReport, DebtReport, EpisodeReport, LevelReport, ReadReport, SnapshotReport,
+    SplitReport, TableDebtReport,
 };
 pub use crate::causes::Role;
 pub use crate::counters::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
@@ -80,6 +81,10 @@ pub struct Diagnosis {
     /// response time, or nothing stands out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<SnapshotReport>,
+    /// The level of response time, if nothing says whether it is good: no change, no baseline recording
+    /// and no objective; none otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<LevelReport>,
     /// What makes up most of the remaining time and will bind next. None if nothing stands out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Finding>,

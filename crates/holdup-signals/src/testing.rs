@@ -267,6 +267,23 @@ impl SyntheticRecording {
         self
     }
 
+    /// Takes the objectives away.
+    pub fn without_objectives(mut self) -> Self {
+        if let Some(load) = &mut self.recording.manifest.load {
+            load.thresholds.clear();
+        }
+        self
+    }
+
+    /// Bounds the p99 by `below` milliseconds instead.
+    pub fn p99_below(mut self, below: f64) -> Self {
+        if let Some(load) = &mut self.recording.manifest.load {
+            let text = format!("p99 < {below}ms");
+            load.thresholds = vec![Threshold { text, metric: "p99".into(), below, ..Threshold::default() }];
+        }
+        self
+    }
+
     /// Pretends that `protocol` sent the requests.
     pub fn by_protocol(mut self, protocol: &str) -> Self {
         if let Some(load) = &mut self.recording.manifest.load {

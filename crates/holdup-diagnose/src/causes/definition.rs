@@ -1,5 +1,6 @@
 //! What a cause's folder says of it.
 
+use super::bound::Bound;
 use super::edges::{Contribution, Edge};
 use super::{Cause, Others, Outcome};
 use crate::case::Case;
@@ -27,6 +28,8 @@ pub struct Definition {
     pub doc: Doc,
     /// Judges a recording.
     pub judge: Judge,
+    /// The most that its events can cost a request; none where its size is measured by itself.
+    pub bound: Option<fn(&Case<'_>) -> Option<Bound>>,
     /// What it leaves in counters.
     pub traces: &'static [Pattern],
     /// Its signs in one instant.
@@ -55,6 +58,7 @@ impl Definition {
             adds_to: &[],
             doc,
             judge,
+            bound: None,
             traces: &[],
             signs: None,
             errors: &[],
@@ -132,6 +136,9 @@ pub enum Trait {
     OnGenerator,
     /// Kubernetes itself names it.
     NamedByKubernetes,
+    /// Work that an answer does not need: rows read in vain, statements repeated. Its level shows that,
+    /// without a better time to compare with.
+    Avoidable,
     /// Its presence is harm by itself, whatever requests say: a process was killed, a server began anew, a
     /// disk is full or fails, a replica is behind. It needs no response time to be named, and a baseline in
     /// which it was there as well does not clear it.

@@ -11,6 +11,7 @@ pub(crate) mod accept_queue_overflow;
 pub(crate) mod atime_updates;
 pub(crate) mod autovacuum_pressure;
 pub(crate) mod backup_or_bulk_load;
+mod bound;
 pub(crate) mod burst_exhausted;
 pub(crate) mod commit_log_bound;
 pub(crate) mod connection_limit;
@@ -136,8 +137,8 @@ impl Cause {
     /// The facts missing to judge it.
     pub fn judge(self, case: &Case<'_>) -> Result<Outcome, Missing> {
         match self.definition().judge {
-            Judge::Alone(judge) => judge(case),
-            Judge::Beside(judge) => judge(case, &alone(case)),
+            Judge::Alone(judge) => bound::hold(case, self.definition(), judge(case)),
+            Judge::Beside(judge) => bound::hold(case, self.definition(), judge(case, &alone(case))),
         }
     }
 }
@@ -153,7 +154,7 @@ pub(crate) fn judge_all(case: &Case<'_>) -> Outcomes {
     let mut said = alone(case);
     let beside = Cause::ALL.iter().filter_map(|cause| match cause.definition().judge {
         Judge::Alone(_) => None,
-        Judge::Beside(judge) => Some((*cause, judge(case, &said))),
+        Judge::Beside(judge) => Some((*cause, bound::hold(case, cause.definition(), judge(case, &said)))),
     });
     let beside: Vec<_> = beside.collect();
     said.extend(beside);
@@ -162,7 +163,7 @@ pub(crate) fn judge_all(case: &Case<'_>) -> Outcomes {
 
 fn alone(case: &Case<'_>) -> Others {
     let judged = Cause::ALL.iter().filter_map(|cause| match cause.definition().judge {
-        Judge::Alone(judge) => Some((*cause, judge(case))),
+        Judge::Alone(judge) => Some((*cause, bound::hold(case, cause.definition(), judge(case)))),
         Judge::Beside(_) => None,
     });
     judged.collect()

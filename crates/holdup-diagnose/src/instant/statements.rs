@@ -36,6 +36,12 @@ const COLUMNS: &[&str] = &["digest_text", "rows_examined", "rows_sent", "lock_ns
 /// Functions whose result stands for many rows: rows sent then do not tell how many were needed.
 const AGGREGATES: [&str; 8] = ["COUNT(", "COUNT (", "SUM(", "AVG(", "MIN(", "MAX(", "GROUP BY", "DISTINCT"];
 
+/// Whether a row of a statement's result may stand for many rows.
+pub(crate) fn sums_up(text: &str) -> bool {
+    let text = text.to_uppercase();
+    AGGREGATES.iter().any(|word| text.contains(word))
+}
+
 /// The statements; none if no server timed any.
 #[derive(Default)]
 pub(crate) struct Statements {
@@ -179,8 +185,7 @@ impl Heavy {
 
     /// Whether it sums up rows, so that few rows are sent whatever an index does.
     pub(crate) fn sums_up(&self) -> bool {
-        let text = self.of.text.to_uppercase();
-        AGGREGATES.iter().any(|word| text.contains(word))
+        sums_up(&self.of.text)
     }
 
     /// Whether it changes rows or locks those that it reads.

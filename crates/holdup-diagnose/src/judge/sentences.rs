@@ -126,10 +126,11 @@ pub(super) fn answer(
         (Some(c), Some(f)) => (
             Answer::Found,
             format!(
-                "{}: it accounts for {:.0} of the {:.0} ms that the average request lost.",
+                "{}: it accounts for {:.0} of the {:.0} ms that {}.",
                 f.title,
                 f.explains_ms.min(c.excess_ms()),
-                c.excess_ms()
+                c.excess_ms(),
+                if c.baseline.is_none() { "an average request takes" } else { "the average request lost" }
             ),
         ),
         (Some(_), None) if tied.is_some() => (Answer::Undecided, tied.unwrap_or_default().to_owned()),
@@ -218,7 +219,7 @@ fn caveat(case: &Case<'_>) -> String {
 }
 
 /// What holds nothing up: all of the service, or only the part that was timed.
-fn nothing(case: &Case<'_>) -> &'static str {
+pub(super) fn nothing(case: &Case<'_>) -> &'static str {
     match case.origin {
         Origin::DatabaseStatements | Origin::DatabaseSessions => "The database holds nothing up",
         Origin::Volume => "The volume holds nothing up",
@@ -289,7 +290,8 @@ mod tests {
         let steady = SyntheticRecording::new(40).digest("SELECT item", |second| (100 * second, 200 * second, 0, 0, 0));
         let diagnosis = steady.diagnose();
         assert_eq!(diagnosis.verdict, Answer::Healthy, "{}", diagnosis.headline);
-        assert!(diagnosis.headline.starts_with("The database holds nothing up"), "{}", diagnosis.headline);
+        let account = "No change seen; p50 2.00 ms; only a mean statement in the database";
+        assert!(diagnosis.headline.starts_with(account), "{}", diagnosis.headline);
         assert!(diagnosis.headline.contains("Requests were not timed"), "{}", diagnosis.headline);
     }
 }

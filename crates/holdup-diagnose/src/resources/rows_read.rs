@@ -7,7 +7,7 @@ use holdup_recording::words::thousands;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{DigestUse, View, Window};
 
-pub use self::of_tables::mentions;
+pub(crate) use self::of_tables::mentions;
 use self::of_tables::of_tables;
 use super::slower::Slowdown;
 use crate::case::Case;

@@ -23,6 +23,35 @@ pub struct AgainstReport {
     pub text: String,
 }
 
+/// The level of response time where nothing says whether it is good: no change in the recording, no
+/// baseline recording and no objective.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelReport {
+    /// Median response time, milliseconds.
+    pub p50_ms: f64,
+    /// Mean response time, milliseconds.
+    pub mean_ms: f64,
+    /// Part of it in the database, milliseconds: all of it if the database alone was timed; none if no
+    /// source shows it.
+    pub database_ms: Option<f64>,
+    /// Work that an answer does not need, the dearest first; empty if none was seen.
+    pub dear: Vec<DearReport>,
+}
+
+/// Work that an answer does not need, by its level.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DearReport {
+    /// Slug.
+    pub cause: Cause,
+    /// What an average request could save at most, milliseconds; none if no source shows it.
+    pub saves_ms: Option<f64>,
+    /// In words.
+    pub text: String,
+    /// The command that ends it, e.g. the statement that builds the index; none if it takes a change of
+    /// the app.
+    pub command: Option<String>,
+}
+
 /// Which part of a recording that does not fit in memory was read in full. Causes are judged there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReadReport {

@@ -2,6 +2,7 @@
 //! The runner starts a process for each test, so that what is diagnosed once is shared within a test, not between tests.
 
 mod against;
+mod bounds;
 mod budget;
 mod by_rule;
 mod chance;
@@ -11,6 +12,7 @@ mod fixtures;
 mod healthy;
 mod instants;
 mod known_wrong;
+mod level;
 mod long;
 mod matrix;
 mod plateaus;

@@ -59,7 +59,13 @@ pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
     if let Some(line) = gains::line(d) {
         cut(&mut out, "A fix gives back: ", &line);
     }
-    if let Some(next) = &d.next {
+    for dear in d.level.iter().flat_map(|level| &level.dear).filter(|_| root.is_none()) {
+        let command = dear.command.as_ref().map_or_else(String::new, |command| format!(": {command}"));
+        cut(&mut out, "Dear at this level: ", &format!("{}{command}", dear.text));
+    }
+    if let Some(next) =
+        d.next.as_ref().filter(|next| d.level.iter().all(|l| l.dear.iter().all(|dear| dear.cause != next.cause)))
+    {
         let line = format!("{} ({}), {} of an average request", next.title, next.cause, ms(next.explains_ms));
         cut(&mut out, "Will bind next: ", &line);
     }
@@ -101,8 +107,9 @@ fn title(out: &mut String, d: &Diagnosis, likeliest: Option<&Finding>) {
 fn sentence(out: &mut String, d: &Diagnosis, root: Option<&Finding>) {
     let when = d.episode.map(|episode| format!("From {}", clock_span(d, episode)));
     let cost = root.filter(|f| f.explains_ms > 0.0 && f.explains_ratio > 0.0 && d.search.is_none()).map(|f| {
-        let lost = f.explains_ms / f.explains_ratio;
-        format!("It accounts for {} of the {} that the average request lost.", ms(f.explains_ms), ms(lost))
+        let lost = ms(f.explains_ms / f.explains_ratio);
+        let whole = if d.level.is_some() { "that an average request takes" } else { "that the average request lost" };
+        format!("It accounts for {} of the {lost} {whole}.", ms(f.explains_ms))
     });
     let symptom = d.symptom.as_deref();
     let suffered = match (when, symptom) {

@@ -1,5 +1,6 @@
 //! Many clients connect to the database at once, and it is slower meanwhile.
 
+use super::bound::Bound;
 use super::{
     Cause, CauseFinding, Definition, Doc, Edge, Judge, Magnitude, Occurs, Outcome, Role, Source::Of, Source::With,
     Trait, ms, thousands,
@@ -34,6 +35,7 @@ pub const DEFINITION: Definition = Definition {
             is_added: false,
         },
     ],
+    bound: Some(bound),
     ..Definition::new(Cause::ConnectionStorm, DOC, Judge::Alone(judge), &NEXT)
 };
 
@@ -108,6 +110,20 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             .to_owned(),
         role: Role::Root,
     }))
+}
+
+/// Opening a connection takes less of a server's CPU than this, milliseconds: a process, TLS, and a
+/// password that is hashed 15,000 times.
+const LOGIN_MS: f64 = 40.0;
+
+/// A request waits at most for its own connection and for the work on all that came meanwhile.
+fn bound(case: &Case<'_>) -> Option<Bound> {
+    let opened = NewConnections::measure(case, &case.slow()).ok()?;
+    let response_ms = case.degradation.as_ref()?.slow_mean_ms;
+    let during = opened.counter.rate() * response_ms / 1e3 + opened.each;
+    let text = format!("{during:.1} connections were opened during a request, of under {} each", ms(LOGIN_MS));
+    let evidence = opened.counter.evidence(format!("{during:.1} a request"), "", text);
+    Some(Bound { ms: during * LOGIN_MS, evidence })
 }
 
 /// How many came.
@@ -221,6 +237,22 @@ mod tests {
         for (what, opened) in cases {
             assert_eq!(made(opened, 0.5).explains(&DEFINITION), Some(0.0), "{what}");
         }
+    }
+
+    #[test]
+    fn a_few_connections_cost_no_more_than_they_can() {
+        // 100 requests a second of 2 ms, and of 400 from 30 s on, where two connections a second come and stay.
+        let late = |s: i64| (s - 30).max(0) as f64;
+        let made = SyntheticRecording::new(60)
+            .requests(100, 400)
+            .each_request(|n, r| {
+                if n < 3_000 {
+                    r.done_at = r.intended_at + 2_000_000;
+                }
+            })
+            .counted("mysql://db", "mysql_global_status_connections", &[], move |s| 20.0 + 2.0 * late(s))
+            .counted("mysql://db", "mysql_global_status_threads_connected", &[], move |s| 20.0 + 2.0 * late(s));
+        assert_eq!(made.explains(&DEFINITION), Some(0.0));
     }
 
     #[test]

@@ -80,12 +80,17 @@ fn reads_too_much(of: &DigestUse) -> bool {
 
 /// Whether it has a condition and reads many rows for few that it sends or changes.
 pub(super) fn reads_in_vain(of: &DigestUse) -> bool {
-    let text = of.text.to_uppercase();
+    has_condition(&of.text)
+        && of.examined_each() >= ROWS
+        && of.rows_examined >= EXAMINED_PER_USED * of.rows_used.max(of.calls)
+}
+
+/// Whether a statement asks for a part of the rows.
+pub(super) fn has_condition(text: &str) -> bool {
+    let text = text.to_uppercase();
     // A shape of MongoDB has its filter in braces.
     let words = [" WHERE ", " JOIN ", " ON ", " LIMIT ", " FILTER {", " Q {", " QUERY {", " PIPELINE ["];
     words.iter().any(|word| text.contains(word))
-        && of.examined_each() >= ROWS
-        && of.rows_examined >= EXAMINED_PER_USED * of.rows_used.max(of.calls)
 }
 
 /// The nearest candidate, for the evidence that clears.

@@ -149,7 +149,7 @@ fn against_baseline(case: &Case<'_>, of: &DigestUse, scan: &Scan, completed: f64
     Some((Band::of_count(is, of.calls).since(Band::of_count(was.max(1.0), then.calls)), told))
 }
 
-fn fixes(of: &DigestUse, scan: &Scan) -> Vec<Fix> {
+pub(super) fn fixes(of: &DigestUse, scan: &Scan) -> Vec<Fix> {
     let name = scan.node.relation.clone().unwrap_or_default();
     let quoted = |name: &str| identifier::quoted(name, '"');
     let schema = scan.node.schema.as_ref().map_or_else(String::new, |schema| format!("{}.", quoted(schema)));
@@ -165,7 +165,10 @@ fn fixes(of: &DigestUse, scan: &Scan) -> Vec<Fix> {
     if !list.is_empty() {
         fixes.push(Fix {
             text: format!("Add an index on the compared columns: {}.", list.join(", ")),
-            command: Some(format!("CREATE INDEX CONCURRENTLY ON {table} ({});", list.join(", "))),
+            command: Some(format!(
+                "CREATE INDEX CONCURRENTLY ON {table} ({});",
+                list.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ")
+            )),
             keep: None,
             risk: Some(format!("Reads the whole table twice. {INDEX_COST}")),
         });
@@ -255,8 +258,14 @@ mod tests {
     #[test]
     fn without_a_fact_it_is_not_judged() {
         assert_eq!(server(vec![]).explains(&DEFINITION), None, "no plans");
+        // Scans of a table that two statements share are either's.
         let busy = server(vec![]).counter(SOURCE, SEQUENTIAL, &TABLE, 50.0 * 200_000.0);
-        assert_eq!(busy.explains(&DEFINITION), None, "scans, whoever's they are");
+        let other = |s: i64| (50 * s, 50 * 360 * s, 0, 50 * 5 * s, 0);
+        let shared = busy.clone().digest("SELECT max(id) FROM orders WHERE state = ?", other).tables(|tables| {
+            tables.statements.rows.iter_mut().for_each(|row| row.source = SOURCE.to_owned());
+        });
+        assert_eq!(shared.explains(&DEFINITION), None, "scans, whoever's they are");
+        assert!(busy.explains(&DEFINITION).is_some_and(|ms| ms > 300.0), "the only statement on the table");
         let other = Plan { digest: "other".to_owned(), ..plan("Seq Scan", None) };
         assert_eq!(server(vec![other]).explains(&DEFINITION), None);
         let unknown = server(vec![plan("Seq Scan", None)]).without("postgresql_table_rows");

@@ -8,30 +8,35 @@ pub(super) fn tables(text: &str) -> Vec<String> {
     pairs.map(|pair| pair[1].rsplit('.').next().unwrap_or_default().to_owned()).collect()
 }
 
-/// At most three columns that its first condition compares with a value; joined ones if qualified.
+/// At most three columns that its first condition compares with a value, those compared for equality
+/// first, because an index serves only one range; joined ones if qualified.
 pub(super) fn columns(text: &str) -> Vec<String> {
     let words = words(text);
     let Some(at) = words.iter().position(|w| w.eq_ignore_ascii_case("where")) else { return Vec::new() };
-    let mut found: Vec<String> = Vec::new();
-    for pair in words[at + 1..].windows(2) {
-        if ["GROUP", "ORDER", "LIMIT", "HAVING", "UNION"].iter().any(|w| pair[0].eq_ignore_ascii_case(w)) {
+    let mut found: Vec<(bool, String)> = Vec::new();
+    for three in words[at + 1..].windows(3) {
+        if ["GROUP", "ORDER", "LIMIT", "HAVING", "UNION"].iter().any(|w| three[0].eq_ignore_ascii_case(w)) {
             break;
         }
-        let compares = matches!(pair[1].to_uppercase().as_str(), "=" | "<" | ">" | "IN" | "BETWEEN" | "LIKE");
-        let name = pair[0].rsplit('.').next().unwrap_or_default();
+        let comparison = three[1].to_uppercase();
+        let compares = matches!(comparison.as_str(), "=" | "<" | ">" | "IN" | "BETWEEN" | "LIKE");
+        // The value may come first.
+        let side = if three[0] == "?" { &three[2] } else { &three[0] };
+        let name = side.rsplit('.').next().unwrap_or_default();
         let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_') && !name.eq_ignore_ascii_case("not");
-        if compares && is_name && !found.iter().any(|f| f == name) && found.len() < 3 {
-            found.push(name.to_owned());
+        if compares && is_name && !found.iter().any(|(_, known)| known == name) && found.len() < 3 {
+            found.push((matches!(comparison.as_str(), "=" | "IN"), name.to_owned()));
         }
     }
-    found
+    found.sort_by_key(|(is_equal, _)| !is_equal);
+    found.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Words of a statement without punctuation, and without quotes around names.
 fn words(text: &str) -> Vec<String> {
     let apart: String =
         text.chars().map(|c| if "(),=<>!;".contains(c) { format!(" {c} ") } else { c.to_string() }).collect();
-    apart.split_whitespace().map(|w| w.replace('`', "")).collect()
+    apart.split_whitespace().map(|w| w.replace(['`', '"'], "")).collect()
 }
 
 #[cfg(test)]
@@ -47,5 +52,10 @@ mod tests {
             ["b", "c", "d"]
         );
         assert_eq!(columns("SELECT a FROM t LIMIT ?"), [""; 0]);
+        assert_eq!(columns("SELECT a FROM t WHERE ? = t.b"), ["b"]);
+        assert_eq!(
+            columns(r#"SELECT o.a FROM "Order" o WHERE o."placedAt" > ? AND o."customerId" = ?"#),
+            ["customerId", "placedAt"]
+        );
     }
 }

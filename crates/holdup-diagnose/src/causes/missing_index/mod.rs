@@ -11,13 +11,14 @@ mod by_change;
 mod by_counters;
 mod by_documents;
 mod by_plan;
+mod by_tables;
 mod conditions;
 mod scan;
 mod signs;
 mod trace;
 
 pub const DEFINITION: Definition = Definition {
-    traits: &[Trait::DiskDemand, Trait::WithinStatement, Trait::LongStatement],
+    traits: &[Trait::DiskDemand, Trait::WithinStatement, Trait::LongStatement, Trait::Avoidable],
     follows_from: &[
         // Unless an index was lost, the planner reads the whole table although there is one.
         Edge {
@@ -85,7 +86,12 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     if planned.is_empty() {
         return by_counters::judge(case, &view, &executed, completed);
     }
-    let by_plan = by_plan::judge(case, &planned, completed);
+    // An index that does not fit may be scanned as a whole: plans without a Seq Scan do not clear that.
+    let by_plan = match (by_plan::judge(case, &planned, completed), by_tables::judge(case, &planned, completed)) {
+        (Ok(Outcome::Cleared(_)) | Err(_), Some(found @ Outcome::Found(_))) => Ok(found),
+        (Err(_), Some(outcome)) => Ok(outcome),
+        (by_plan, _) => by_plan,
+    };
     if executed.is_empty() || matches!(by_plan, Ok(Outcome::Found(_))) {
         return by_plan;
     }

@@ -1,6 +1,7 @@
 //! The app queries the database one by one for what a single query could return.
 
 mod by_count;
+mod by_level;
 mod signs;
 
 use crate::change::Fix;
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 
 use holdup_recording::Labels;
 
-use super::{Cause, CauseFinding, Definition, Doc, Judge, Outcome, Role, ms};
+use super::{Cause, CauseFinding, Definition, Doc, Judge, Outcome, Role, Trait, ms};
 use crate::case::Case;
 use crate::next_command;
 use crate::resources::{is_too_small, statements};
@@ -18,6 +19,7 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::{Distribution, Missing};
 
 pub const DEFINITION: Definition = Definition {
+    traits: &[Trait::Avoidable],
     signs: Some(signs::find),
     errors: &[(holdup_recording::events::REPEATED_STATEMENTS, crate::strength::STRONG)],
     ..Definition::new(Cause::NPlusOneQueries, DOC, Judge::Alone(judge), &next_command::HEAVIEST_STATEMENTS)
@@ -27,7 +29,7 @@ const DOC: Doc = Doc {
     title: "One request runs the same statement over and over",
     what: "For each row of a list the app sends one more statement of the same kind (1 + N of them), usually because an object mapper fetches related rows on first access.",
     hurts: "Each is fast, and together they take as many round trips as there are rows: the request grows with its data, and every millisecond of network or queue counts N times. The server's slow log stays empty.",
-    needs: "The app's spans with the statements' digests, or the server's own timing of statements with the request's trace id in them. Or the app's count of its database calls (db.client.operation.duration) and a baseline window.",
+    needs: "The app's spans with the statements' digests, or the server's own timing of statements with the request's trace id in them. Or the app's count of its database calls (db.client.operation.duration) and a baseline window. Without a baseline window, the server's counters by statement and the number of requests.",
     predicts: "Many calls of one digest in one request, each fast, together most of its time; the time grows with their number.",
     clears: "No statement runs often in a request, or all its calls together are a small share of the delay.",
     looks_like: "A slow network or a queue in front of the database: the number of calls is unchanged, and each is slower.",
@@ -66,7 +68,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let Some(repeated) = most_repeated(case, case.accounts()) else {
         let missing = || Missing::new("the statements of single requests, by digest", ENABLE);
-        return by_count::judge(case).ok_or_else(missing);
+        return by_count::judge(case).or_else(|| by_level::judge(case)).ok_or_else(missing);
     };
     let baseline = case.baseline_accounts().and_then(|baseline| of_digest(case, baseline, &repeated.digest));
     // The saving of one query instead of many; if the baseline window had as many, their number is

@@ -80,7 +80,7 @@ fn table_grew(baseline: &View<'_>, slow: &View<'_>, table: &str) -> Option<f64> 
 }
 
 /// Whether a statement's text names the table.
-pub fn mentions(text: &str, table: &str) -> bool {
+pub(crate) fn mentions(text: &str, table: &str) -> bool {
     let table = bare(table);
     text.split_whitespace().any(|word| bare(word) == table || bare(word.split('(').next().unwrap_or(word)) == table)
 }

@@ -1,0 +1,147 @@
+//! The level of response time where nothing says whether it is good: no change in the recording, no
+//! baseline recording and no objective. Then the verdict says so and where the time goes. Work that
+//! an answer does not need is seen by its level alone: most of the time is a finding, a part of it
+//! is named with what it could save at most.
+
+use std::fmt::Write as _;
+
+use holdup_recording::objective::{State, Unit};
+use holdup_recording::words::{ms, percent};
+use holdup_signals::Distribution;
+use holdup_signals::client::latency::Origin;
+
+use super::sentences::nothing;
+use super::{CULPRIT_RATIO, Outcomes, conspicuous};
+use crate::case::Case;
+use crate::causes::{Cause, CauseFinding, MATTERS, Trait};
+use crate::ledger::{LedgerRow, WHOLE_BAND};
+use crate::origin::OriginWords;
+use crate::resources::statements;
+use crate::search;
+use crate::verdict::{Answer, DearReport, Diagnosis, Finding, LevelReport, NAMED, NotJudged, Role, round};
+
+/// A mean request that takes less time is quick, whatever it does, milliseconds.
+const QUICK_MS: f64 = 5.0;
+
+/// The level of `case`; none if something says whether it is good, or nothing measured it.
+pub(super) fn report(case: &Case<'_>, ledger: &[LedgerRow]) -> Option<LevelReport> {
+    let is_open = case.degradation.is_none() && case.against.is_none() && !has_objective(case);
+    if !is_open || search::report(case.recording).is_some() {
+        return None;
+    }
+    let times = Distribution::merged(case.client.seconds.iter().map(|second| &second.response_ms));
+    let (p50_ms, mean_ms) = (times.quantile(0.5)?, times.mean()?);
+    let database_ms = match case.origin {
+        Origin::DatabaseStatements => Some(mean_ms),
+        origin if origin.counts_requests() => in_database(case, ledger),
+        _ => None,
+    };
+    let database_ms = database_ms.map(|ms| round(ms.min(mean_ms), 3));
+    Some(LevelReport { p50_ms: round(p50_ms, 3), mean_ms: round(mean_ms, 3), database_ms, dear: Vec::new() })
+}
+
+/// Whether an objective on response time was met.
+fn has_objective(case: &Case<'_>) -> bool {
+    case.objectives.iter().any(|of| of.judgement.unit == Unit::Ms && of.judgement.state == State::Met)
+}
+
+/// Milliseconds of a mean request in the database: by the ledger, else by the server's own timing of
+/// statements.
+fn in_database(case: &Case<'_>, ledger: &[LedgerRow]) -> Option<f64> {
+    let (mut requests, mut sum_ms) = (0.0, 0.0);
+    let mut is_split = false;
+    for row in ledger.iter().filter(|row| row.band == WHOLE_BAND) {
+        requests += row.requests as f64;
+        let parts = row.parts.iter().filter(|part| part.part.starts_with("database"));
+        for part in parts {
+            is_split = true;
+            sum_ms += part.ms * row.requests as f64;
+        }
+    }
+    if is_split { Some(sum_ms / requests.max(1.0)) } else { statements::executed_ms(case) }
+}
+
+/// The verdict and its sentence: those that were `said`, or of a healthy one that nothing compares with
+/// those of its level.
+pub(super) fn say(
+    case: &Case<'_>,
+    level: Option<&LevelReport>,
+    said: (Answer, String),
+    not_judged: &[NotJudged],
+) -> (Answer, String) {
+    let rest = said.1.strip_prefix(nothing(case)).filter(|_| said.0 == Answer::Healthy);
+    let Some((level, rest)) = level.zip(rest) else { return said };
+    let mut text = case.origin.qualify(&format!("No change seen; p50 {}", ms(level.p50_ms)));
+    if let Some(database_ms) = level.database_ms.filter(|_| case.origin.counts_requests()) {
+        let _ = write!(
+            text,
+            ", and {} of the {} of an average request in the database",
+            ms(database_ms),
+            ms(level.mean_ms)
+        );
+    }
+    // A database alone does not see what waits in front of it: what stands out leaves the verdict open.
+    if let Some(conspicuous) = (!case.origin.counts_requests()).then(|| conspicuous::text(case)).flatten() {
+        return (Answer::Undecided, format!("{text}{rest} What stands out: {conspicuous}."));
+    }
+    let is_dear = |ms: f64| ms >= CULPRIT_RATIO * level.mean_ms && level.mean_ms >= QUICK_MS;
+    let unseen = not_judged.iter().find(|n| n.cause.is(Trait::Avoidable) && n.cause.is(Trait::WithinStatement));
+    match unseen.filter(|_| level.database_ms.is_some_and(is_dear)) {
+        Some(unseen) => {
+            let why = format!("No source shows whether the work needs that time: it lacks {}.", unseen.missing);
+            (Answer::Undecided, format!("{text}. {why}"))
+        }
+        None => (Answer::Healthy, format!("{text}{rest}")),
+    }
+}
+
+/// Says that most of the response time is work that an answer does not need, if the first of `findings`
+/// of a case that has all of it to explain is that.
+pub(super) fn line(level: &LevelReport, findings: &[Finding]) -> Option<String> {
+    let root = findings.iter().find(|finding| finding.role == Role::Root)?;
+    let is_dear = root.explains_ratio >= CULPRIT_RATIO && level.mean_ms >= QUICK_MS;
+    let is_named = root.cause.is(Trait::Avoidable) && root.confidence >= NAMED && is_dear;
+    is_named.then(|| {
+        format!("an average request took {} from the first second on (p50 {})", ms(level.mean_ms), ms(level.p50_ms))
+    })
+}
+
+/// Completes `diagnosis` by what is dear at its level: `findings` and the uncounted causes of the case
+/// that has all of response time to explain.
+pub(super) fn complete(diagnosis: &mut Diagnosis, mut level: LevelReport, findings: &[Finding], open: &Outcomes) {
+    let found = findings.iter().filter(|f| f.cause.is(Trait::Avoidable) && f.explains_ratio >= MATTERS);
+    level.dear = found.map(|finding| dear(&level, finding)).collect();
+    let uncounted = open.uncounted.iter().filter(|(cause, _)| cause.is(Trait::Avoidable));
+    level.dear.extend(uncounted.map(|(cause, found)| uncounted_dear(*cause, found)));
+    let is_quick = level.mean_ms < QUICK_MS;
+    let most = level.dear.iter().find(|dear| dear.saves_ms.is_none_or(|ms| ms >= CULPRIT_RATIO * level.mean_ms));
+    if let Some(dear) = most.filter(|_| !is_quick && diagnosis.verdict == Answer::Healthy) {
+        diagnosis.verdict = Answer::Undecided;
+        let _ = write!(diagnosis.headline, " What stands out: {}.", dear.text);
+    }
+    diagnosis.level = Some(level);
+}
+
+fn dear(level: &LevelReport, finding: &Finding) -> DearReport {
+    let cost = format!(
+        "at most {} of the {} of an average request ({})",
+        ms(finding.explains_ms),
+        ms(level.mean_ms),
+        percent(finding.explains_ratio)
+    );
+    DearReport {
+        cause: finding.cause,
+        saves_ms: Some(finding.explains_ms),
+        text: format!("{}, {cost}", finding.title.to_lowercase()),
+        command: finding.fixes.iter().rev().find_map(|fix| fix.command.clone()),
+    }
+}
+
+fn uncounted_dear(cause: Cause, found: &CauseFinding) -> DearReport {
+    let text = found.evidence.first().map_or_else(|| cause.title().to_lowercase(), |piece| piece.text.clone());
+    DearReport { cause, saves_ms: None, text: format!("{text}; no source shows what that costs"), command: None }
+}
+
+#[cfg(test)]
+#[path = "level_tests.rs"]
+mod tests;
