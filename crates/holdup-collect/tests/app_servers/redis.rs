@@ -5,7 +5,6 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
-use holdup_collect::Collector as _;
 use holdup_recording::{Batch, CoverageState};
 use holdup_testing::{Process, free_port};
 

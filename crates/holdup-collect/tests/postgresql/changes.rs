@@ -1,6 +1,7 @@
 //! What changed, from the catalogs of a real server: an index that goes, one that is hidden, columns, settings
 //! of every level; who may not read them; thousands of tables.
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use holdup_collect::run;
@@ -16,9 +17,10 @@ fn watched(address: &str, change: impl FnOnce()) -> (Recording, Vec<Coverage>) {
     let dir = folder.path().join("recording");
     let manifest = Manifest::starting("changes", clock::now_ns(), Host::default());
     let recorder = Recorder::create(&dir, &manifest).expect("a recording");
-    let mut collectors = vec![watch(address)];
-    let coverage = run::probe(&mut collectors).expect("it can be watched");
-    let running = run::start(collectors, coverage, &recorder.sink(), Duration::from_millis(200)).expect("collectors");
+    let sources = vec![(address.to_owned(), watch(address))];
+    let asked = run::ask(sources, &AtomicBool::new(false), &mut |_| {});
+    let Ok(arrivals) = asked else { panic!("it can't be watched") };
+    let running = run::start(arrivals, &recorder.sink(), Duration::from_millis(200)).expect("collectors");
     std::thread::sleep(Duration::from_secs(3));
     change();
     std::thread::sleep(Duration::from_secs(4));
