@@ -255,7 +255,7 @@ mod tests {
             open[0].enable.clone()
         };
         let process = "--watch mysql://USER@HOST:PORT, as an account with PROCESS";
-        let pg = "--watch postgresql://USER@HOST:PORT/DATABASE, as a member of pg_monitor";
+        let pg = "postgresql://h:5432 as a member of pg_monitor";
         assert_eq!(asked(process, vec![entry("host", None)]), process);
         assert_eq!(asked(process, vec![entry("postgresql://h:5432", None)]), pg);
         let both = vec![entry("postgresql://h:5432", None), entry("mysql://h:3306", None)];

@@ -1,7 +1,7 @@
 //! Pools of connections and of workers by what their libraries and exporters call their figures: what
 //! waits for a place in each, and whether one was free meanwhile.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 use holdup_recording::words::thousands;
 use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
@@ -42,9 +42,9 @@ const POOLS: &[Pool] = &[
         "HikariCP",
         Connections,
         [
-            &["hikaricp_connections_pending", "hikaricp_pending_threads"],
-            &["hikaricp_connections_active", "hikaricp_active_connections"],
-            &["hikaricp_connections_max", "hikaricp_max_connections"],
+            &[metrics::app::HIKARICP_CONNECTIONS_PENDING.name, "hikaricp_pending_threads"],
+            &[metrics::app::HIKARICP_CONNECTIONS_ACTIVE.name, "hikaricp_active_connections"],
+            &[metrics::app::HIKARICP_CONNECTIONS_MAX.name, "hikaricp_max_connections"],
             &["hikaricp_connections_idle", "hikaricp_idle_connections"],
         ],
     ),
@@ -52,9 +52,9 @@ const POOLS: &[Pool] = &[
         "the app's pool of connections",
         Connections,
         [
-            &["db_client_connection_pending_requests", "db_client_connections_pending_requests"],
+            &[metrics::app::DB_CLIENT_CONNECTION_PENDING_REQUESTS.name, "db_client_connections_pending_requests"],
             &["jdbc_connections_active"],
-            &["db_client_connection_max", "db_client_connections_max", "jdbc_connections_max"],
+            &[metrics::app::DB_CLIENT_CONNECTION_MAX.name, "db_client_connections_max", "jdbc_connections_max"],
             &["jdbc_connections_idle"],
         ],
     ),
@@ -128,20 +128,20 @@ const POOLS: &[Pool] = &[
         "Puma",
         Workers,
         [
-            &["puma_backlog", "ruby_puma_request_backlog", "ruby_puma_backlog"],
+            &[metrics::puma::BACKLOG.name, "ruby_puma_request_backlog", "ruby_puma_backlog"],
             &[],
-            &["puma_max_threads", "ruby_puma_max_threads"],
-            &["puma_pool_capacity", "ruby_puma_thread_pool_capacity", "ruby_puma_pool_capacity"],
+            &[metrics::puma::MAX_THREADS.name, "ruby_puma_max_threads"],
+            &[metrics::puma::POOL_CAPACITY.name, "ruby_puma_thread_pool_capacity", "ruby_puma_pool_capacity"],
         ],
     ),
     pool(
         "PHP-FPM",
         Workers,
         [
-            &["phpfpm_listen_queue", "php_fpm_listen_queue"],
-            &["phpfpm_active_processes", "php_fpm_active_processes"],
-            &["phpfpm_total_processes", "php_fpm_total_processes"],
-            &["phpfpm_idle_processes", "php_fpm_idle_processes"],
+            &["phpfpm_listen_queue", metrics::php_fpm::LISTEN_QUEUE.name],
+            &["phpfpm_active_processes", metrics::php_fpm::ACTIVE_PROCESSES.name],
+            &["phpfpm_total_processes", metrics::php_fpm::TOTAL_PROCESSES.name],
+            &["phpfpm_idle_processes", metrics::php_fpm::IDLE_PROCESSES.name],
         ],
     ),
     pool(
@@ -177,7 +177,7 @@ const POOLS: &[Pool] = &[
     pool(
         "the proxy's backend",
         Workers,
-        [&["haproxy_backend_current_queue", "haproxy_queued_requests"], &[], &[], &[]],
+        [&["haproxy_backend_current_queue", metrics::haproxy::QUEUED_REQUESTS.name], &[], &[], &[]],
     ),
 ];
 

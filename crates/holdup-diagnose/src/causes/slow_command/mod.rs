@@ -7,7 +7,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use super::{
-    Cause, CauseFinding, Definition, Doc, Edge, Judge, Occurs, Outcome, Role, Source::With, Trait, ms, percent,
+    Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, Trait, ms, percent,
 };
 use crate::case::Case;
 use crate::change::Fix;
@@ -22,10 +22,6 @@ use holdup_signals::{Missing, View};
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::OnRedis,
     traits: &[Trait::LongStatement],
-    follows_from: &[
-        // A command that gets no CPU, or touches pages that are swapped out, takes longer.
-        Edge::same_time(&[&[With(Trait::FullCpu)]]),
-    ],
     signs: Some(signs::find),
     ..Definition::new(Cause::SlowCommand, DOC, Judge::Alone(judge), &NEXT)
 };
