@@ -54,7 +54,7 @@ fn statement(facts: &Facts<'_>) -> Option<Evidence> {
         let is_one =
             STATEMENTS.iter().any(|begin| text.get(..begin.len()).is_some_and(|of| of.eq_ignore_ascii_case(begin)));
         let seconds = row.age_ns? as f64 / 1e9;
-        (is_one && seconds >= LONG_S).then(|| (seconds, text))
+        (is_one && seconds >= LONG_S).then_some((seconds, text))
     });
     let (seconds, text) = longest.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let shown: String = text.chars().take(80).collect();
