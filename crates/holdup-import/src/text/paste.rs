@@ -75,7 +75,9 @@ impl Frame {
         const LOOKED_AT: usize = 64 << 10;
         const LEAST: usize = 3;
         let text = String::from_utf8_lossy(bytes.get(..LOOKED_AT).unwrap_or(bytes));
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        // A container's name is coloured on a terminal.
+        let plain: Vec<String> = text.lines().map(|line| clean(line.as_bytes())).collect();
+        let lines: Vec<&str> = plain.iter().map(String::as_str).filter(|line| !line.trim().is_empty()).collect();
         let is_most = |count: usize| count >= LEAST && 2 * count >= lines.len();
         if is_most(lines.iter().filter(|line| line.starts_with('>')).count()) {
             return Self::Quoted;
