@@ -1,3 +1,6 @@
+//! Sources that answer at once, late or never: when a recording begins, how often each is asked again, and
+//! what the coverage says. Nothing real is asked here; the end-to-end tests do that.
+
 use CoverageState::{Absent, Complete, Failed};
 use holdup_recording::Batch;
 

@@ -9,7 +9,7 @@ use holdup_recording::{Batch, Labels, events};
 
 use crate::reading::event;
 
-/// Most changes of one reading that are told one by one. A migration makes more.
+/// Most changes of one reading that become an event each. A migration makes more.
 const TOLD: usize = 200;
 
 /// Longest value in an event, characters.
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_migration_of_many_objects_is_told_in_part() {
+    fn a_migration_of_many_objects_becomes_some_events() {
         let mut known = Known::default();
         let rows = |value: &str| -> Vec<(String, String)> {
             (0..500).map(|n| (format!("setting{n}"), value.to_owned())).collect()
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_move_by_themselves_are_no_change() {
+    fn figures_that_move_by_themselves_count_as_unchanged() {
         let mut known = Known::default();
         read(&mut known, false, &[("threads", "7"), ("cgroup.memory_limit_bytes", "100")]);
         let later = read(&mut known, true, &[("threads", "9"), ("cgroup.memory_limit_bytes", "50")]);

@@ -75,7 +75,7 @@ impl Connections {
         opened
     }
 
-    /// The next attempt is made at once: whoever asks keeps the pauses.
+    /// The next attempt is made at once: the caller keeps the pauses.
     pub fn forget_failures(&self) {
         self.state().backoff.succeeded();
     }

@@ -22,6 +22,7 @@ mod readings;
 mod resolve;
 mod server;
 mod sessions;
+mod settings;
 mod statements;
 mod tables;
 
@@ -92,7 +93,7 @@ impl Collector for PostgreSql {
         let server = self.connected()?;
         let mut reads = self.link.reads();
         let mut out = Out::new(batch, &self.source);
-        if let Some(found) = reads.read("settings", || counters::settings(&server)) {
+        if let Some(found) = reads.read("settings", || settings::settings(&server)) {
             tell(out.batch, out.source(), found);
         }
         reads.read("settings of tables", || counters::options(&server, &mut out));

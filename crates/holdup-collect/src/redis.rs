@@ -42,7 +42,7 @@ const BODY_BYTES_MAX: u64 = 4 << 20;
 /// Most slow commands that are read at once, the newest.
 const SLOW_MAX: &str = "128";
 
-/// Most arguments that a command is told by.
+/// Most arguments in the shape of a command.
 const ARGUMENTS: usize = 4;
 
 /// Makes the collector for `redis:…`.
@@ -76,7 +76,7 @@ struct Redis {
     settings: Vec<(String, String)>,
 }
 
-/// Why there are no figures.
+/// Why a server has no answer.
 enum Trouble {
     /// The server refuses the account or its password.
     Denied(String),
@@ -225,7 +225,10 @@ impl Collector for Redis {
             Trouble::Other(why) => ProbeError::unreachable(&self.source, why),
         })?;
         if !answer.info.lines().filter_map(field).any(|(name, _)| name == "redis_version" || name == "valkey_version") {
-            return Err(ProbeError::unreachable(&self.source, format!("it is no Redis; expected {EXAMPLE}")));
+            return Err(ProbeError::unreachable(
+                &self.source,
+                format!("it is another server than Redis; expected {EXAMPLE}"),
+            ));
         }
         let lacking = answer.slow.as_ref().err().map(|why| part_of(&self.source, "slow log").absent(why).enable(GRANT));
         self.new_ones(answer.slow.unwrap_or_default());
@@ -276,7 +279,7 @@ mod tests {
     use crate::watch;
 
     #[test]
-    fn a_command_is_told_without_keys_and_values() {
+    fn the_shape_of_a_command_has_neither_keys_nor_values() {
         let words = |text: &str| text.split(' ').map(|word| Reply::Text(word.to_owned())).collect::<Vec<_>>();
         assert_eq!(shape(&words("hset user:7 token s3cret")).unwrap(), "HSET ? ? ?");
         assert_eq!(shape(&words("mget a b c d e f")).unwrap(), "MGET ? ? ? ? …");
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_command_is_told_once_and_again_after_a_restart() {
+    fn a_slow_command_counts_once_and_anew_after_a_restart() {
         let mut redis = Redis {
             source: "redis://h:1".to_owned(),
             endpoint: Endpoint::parse("h:1").unwrap(),

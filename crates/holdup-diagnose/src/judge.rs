@@ -29,7 +29,8 @@ use crate::load::{self, LoadReport};
 use crate::resources::share;
 use crate::strength::UNSEEN;
 use crate::verdict::{
-    Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NAMED, NotJudged, ObjectiveReport, Role, Span, round,
+    Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, LevelReport, NAMED, NotJudged, ObjectiveReport, Role,
+    Span, round,
 };
 use crate::{applicable, audit, changed, confidence, host_load, indicators, links, rivals, services};
 use holdup_signals::client::degradation::Severity;
@@ -271,6 +272,20 @@ impl Outcomes {
         findings
     }
 
+    /// The answer, and its headline: what changed comes first.
+    fn say(
+        &self,
+        case: &Case<'_>,
+        grounds: &Grounds<'_, '_>,
+        suspects: &Suspects,
+        level: Option<&LevelReport>,
+    ) -> (Answer, String) {
+        let said = grounds.say(suspects, &self.not_judged);
+        let (verdict, headline) = level::say(case, level, said, &self.not_judged);
+        let culprit = suspects.culprit().filter(|_| verdict == Answer::Found);
+        (verdict, culprit.map_or_else(String::new, |culprit| changed::lead(case, &culprit.evidence)) + &headline)
+    }
+
     fn answer(mut self, case: &Case<'_>) -> Diagnosis {
         let mut findings = self.rank(case);
         self.not_judged = applicable::among(self.not_judged, case.recording);
@@ -286,13 +301,9 @@ impl Outcomes {
             grounds.uncounted = Some(found);
         }
         let mut suspects = Suspects::weigh(findings, &self.claims, |finding| grounds.carry(finding));
-        let said = grounds.say(&suspects, &self.not_judged);
         let ledger = ledger(case);
         let level = level::report(case, &ledger).filter(|_| grounds.uncounted.is_none());
-        let (verdict, mut headline) = level::say(case, level.as_ref(), said, &self.not_judged);
-        if let Some(culprit) = suspects.culprit().filter(|_| verdict == Answer::Found) {
-            headline = changed::lead(case, &culprit.evidence) + &headline;
-        }
+        let (verdict, headline) = self.say(case, &grounds, &suspects, level.as_ref());
         let split = grounds.split(verdict, &suspects, &self.not_judged, &ledger);
         let split = split.map(|split| applicable::ask_for_lacking(split, case.recording));
         let symptom = case.degradation.as_ref().filter(|_| grounds.search.is_none() || verdict != Answer::Healthy);

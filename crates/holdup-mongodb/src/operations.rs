@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_only_sorts_is_told_from_one_that_finds() {
+    fn an_index_that_only_sorts_differs_from_one_that_finds() {
         let state = |plan: &str, filter: Writer| {
             let command = Writer::new().text("find", "t").document("filter", filter);
             let command = command.document("sort", Writer::new().int("height", -1));

@@ -90,7 +90,7 @@ fn settings_and_columns_go_back_to_what_they_were() {
 }
 
 #[test]
-fn figures_that_move_by_themselves_are_no_settings() {
+fn figures_that_move_by_themselves_are_not_settings() {
     assert!(moves_by_itself("gtid_binlog_pos") && moves_by_itself("started_at"));
     assert!(!moves_by_itself("innodb_flush_log_at_trx_commit"));
     assert!(!moves_by_itself("work_mem") && !moves_by_itself("catalog.index shop.free_at: used_at"));

@@ -252,12 +252,9 @@ fn put_load_on(
     })?;
     progress.end();
     let over = session.scenario.and_then(around::ended_early);
-    if let Some(over) = &over {
-        progress.say(&format!("the load ended early: {}", over.text));
-    }
-    if let Some(trouble) = session.scenario.and_then(|scenario| around::tear_down(scenario, engine, progress)) {
-        progress.say(&trouble);
-    }
+    let early = over.as_ref().map(|over| format!("the load ended early: {}", over.text));
+    let trouble = session.scenario.and_then(|scenario| around::tear_down(scenario, engine, progress));
+    early.iter().chain(&trouble).for_each(|text| progress.say(text));
     write_search(&summary, &dir, progress)?;
     let (written, (judgements, aborted)) =
         kept.join().map_err(|_| Failure::Unusable("writing histograms failed; please report this".to_owned()))?;

@@ -6,8 +6,8 @@ use holdup_recording::Coverage;
 use holdup_recording::catalog::{Form, Key, Kind};
 use holdup_recording::secret::settings::is_secret_in_postgresql;
 
-use super::counters;
 use super::server::{Failure, Server};
+use super::settings;
 use crate::catalogs::{self, MOST, Reading};
 use crate::coverage::{Line as _, part};
 use crate::pace::Turn;
@@ -96,7 +96,7 @@ impl Catalogs {
         }
         let mark = mark(server)?;
         let Some(begun) = self.reading.due_at(&mark, turn) else { return Ok(()) };
-        let result = settings(server, out).and_then(|()| self.read(server, out));
+        let result = tell_settings(server, out).and_then(|()| self.read(server, out));
         self.reading.note(mark, turn, begun, result)
     }
 
@@ -137,8 +137,8 @@ impl Catalogs {
 }
 
 /// The server's settings.
-fn settings(server: &Server, out: &mut Out) -> Result<(), Failure> {
-    let found = counters::settings(server)?;
+fn tell_settings(server: &Server, out: &mut Out) -> Result<(), Failure> {
+    let found = settings::settings(server)?;
     tell(out.batch, out.source(), found);
     Ok(())
 }

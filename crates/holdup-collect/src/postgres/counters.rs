@@ -6,7 +6,6 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use holdup_recording::metrics::Member;
-use holdup_recording::secret::settings::is_secret_in_postgresql;
 use holdup_recording::{Labels, events};
 
 use super::probe::Rights;
@@ -25,15 +24,6 @@ const OPTIONS: usize = 2_000;
 /// Not permitted; no such function, table or column; not supported. Some cloud servers answer so
 /// whatever their version.
 const REFUSALS: &[&str] = &["42501", "42883", "42P01", "42703", "0A000"];
-
-/// Settings that holdup's own session changes.
-const OURS: &[&str] = &[
-    "statement_timeout",
-    "lock_timeout",
-    "idle_in_transaction_session_timeout",
-    "search_path",
-    "default_transaction_read_only",
-];
 
 /// State between reads.
 #[derive(Default)]
@@ -132,19 +122,6 @@ pub(super) fn put(answer: &Rows, name: &str, labels: &[&str], out: &mut Out, mor
         let known = columns.iter().zip(0..).filter_map(|(metric, place)| Some((metric.as_ref()?, row.float(place))));
         out.put_known(&of_row, known);
     }
-}
-
-/// All settings in the server's notation (`128MB`), except those that may contain a secret.
-pub(super) fn settings(server: &Server) -> Result<Vec<(String, String)>, Failure> {
-    let answer = server.rows("SELECT name, current_setting(name, true) FROM pg_settings")?;
-    // The session's own settings are not the server's.
-    let is_ours = |name: &str| {
-        OURS.contains(&name)
-            || name.starts_with("application_name")
-            || matches!(name, "transaction_read_only" | "client_encoding")
-    };
-    let all = answer.rows.iter().filter_map(|row| Some((row.text(0)?.to_owned(), row.text(1)?.to_owned())));
-    Ok(all.filter(|(name, _)| !is_ours(name) && !is_secret_in_postgresql(name)).collect())
 }
 
 /// Options of single tables in the connected database, including TOAST tables, whose options are

@@ -60,36 +60,3 @@ fn without_a_right_on_tables_the_coverage_has_the_grant_and_with_it_indexes_are_
     seeing.sample(&mut batch).expect("a sample");
     assert!(objects(&batch).contains(&("catalog.index shop.orders: by_note", made)), "{:?}", objects(&batch));
 }
-
-#[test]
-#[ignore = "full: five thousand tables are made"]
-fn five_thousand_tables_take_bounded_time() {
-    const TABLES: usize = 5_000;
-    let Some(server) = server() else { return };
-    let mut all = String::from("GRANT REFERENCES ON *.* TO 'watcher'@'%'; USE shop;");
-    for n in 1..=TABLES {
-        let _ = writeln!(
-            all,
-            "CREATE TABLE many_{n} (id INT PRIMARY KEY, a INT, b TEXT, c DATETIME, KEY by_a (a)) ENGINE=MyISAM;"
-        );
-    }
-    server.run(&all);
-    let (mut collector, state, enable) = watch(&server);
-    assert_eq!(state, CoverageState::Absent, "all would push out the definitions in use");
-    let mut batch = Batch::default();
-    collector.settings(&mut batch).expect("the rest");
-    assert!(objects(&batch).is_empty() && batch.settings.iter().any(|row| row.name == "max_connections"));
-    server.run(&enable);
-    // The first reading loads all definitions: on a busy machine the server's limit of 2 s ends it, and that is a gap.
-    let mut times = Vec::new();
-    let is_read = (0..6).any(|_| {
-        let (mut collector, state, _) = watch(&server);
-        assert_eq!(state, CoverageState::Complete, "{enable}");
-        let (mut batch, begun) = (Batch::default(), Instant::now());
-        let read = collector.settings(&mut batch);
-        times.push(begun.elapsed());
-        read.is_ok() && (2 * TABLES..3 * TABLES).contains(&objects(&batch).len())
-    });
-    println!("settings and catalogs of {TABLES} tables: {times:?}");
-    assert!(is_read && times.iter().all(|took| *took < Duration::from_secs(10)), "{times:?}");
-}

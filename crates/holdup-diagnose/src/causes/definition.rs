@@ -41,7 +41,7 @@ pub struct Definition {
     pub next: &'static NextCommand,
     /// Whether the facts of one instant hold what that command would show.
     pub(crate) is_answered: fn(&Facts<'_>) -> bool,
-    /// What to do, by the facts of one instant; the sentence of `doc` where there is none.
+    /// What to do, by the facts of one instant; empty for the sentence of `doc`.
     pub(crate) fixes: fn(&Facts<'_>) -> Vec<Fix>,
     /// What its own signs leave open where it is the only suspect, if that is not when it began.
     pub(crate) leaves_open: Option<&'static str>,

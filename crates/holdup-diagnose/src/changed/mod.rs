@@ -43,7 +43,7 @@ pub(crate) fn told(case: &Case<'_>, mut outcomes: Outcomes) -> Outcomes {
     outcomes
 }
 
-/// The change that leads the sentence on a finding, as a sentence of its own; empty if there is none.
+/// The change that leads the sentence on a finding, as a sentence of its own; empty without one.
 pub(crate) fn lead(case: &Case<'_>, evidence: &[Evidence]) -> String {
     let changes = Changes::for_case(case);
     let first = evidence.iter().find_map(|piece| changes.told_by(piece));

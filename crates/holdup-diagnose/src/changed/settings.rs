@@ -13,7 +13,7 @@ use crate::cause::Cause::{
 enum Hurts {
     Less,
     More,
-    /// It is no number, or either way may.
+    /// Either way may hurt, or its value has no order.
     Any,
 }
 

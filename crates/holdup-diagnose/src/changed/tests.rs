@@ -60,7 +60,7 @@ fn a_setting_of_something_else_leads_nothing() {
 }
 
 #[test]
-fn a_change_alone_on_a_healthy_service_accuses_nobody() {
+fn a_change_alone_on_a_healthy_service_is_not_a_cause() {
     let steady = SyntheticRecording::new(40).digest(TEXT, |s| (100 * s, 200 * s, 500 * s, 500 * s, 0));
     let healthy = set(steady, 20, "optimizer_switch").diagnose();
     assert_eq!((healthy.verdict, healthy.culprit), (Answer::Healthy, None), "{}", healthy.headline);

@@ -1,8 +1,8 @@
 //! Pools of connections and of workers by what their libraries and exporters call their figures: what
 //! waits for a place in each, and whether one was free meanwhile.
 
-use holdup_recording::{Labels, metrics};
 use holdup_recording::words::thousands;
+use holdup_recording::{Labels, metrics};
 use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::view::stretches::within;

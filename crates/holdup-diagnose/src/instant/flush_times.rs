@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_syncs_are_told_from_quick_ones() {
+    fn slow_syncs_are_signs_and_quick_ones_are_not() {
         let slow = [("0.001", 0.0), ("0.016", 400.0), ("0.064", 21_000.0), ("0.128", 29_000.0), ("+Inf", 29_700.0)];
         assert_eq!(chance(&slow), Some(STRONG.chance()));
         let tail = [("0.001", 9_000.0), ("0.016", 9_700.0), ("0.128", 9_800.0), ("+Inf", 10_000.0)];

@@ -13,7 +13,7 @@ use crate::strength::{FAIR, STRONG, Strength};
 /// Names of both counters: all periods, and those in which the quota ran out.
 const NAMES: [(&str, &str); 2] = [
     (metrics::cgroup::CPU_PERIODS.name, metrics::cgroup::CPU_THROTTLED_PERIODS.name),
-    ("container_cpu_cfs_periods_total", "container_cpu_cfs_throttled_periods_total"),
+    (metrics::kubernetes::CFS_PERIODS.name, metrics::kubernetes::CFS_THROTTLED_PERIODS.name),
 ];
 
 /// From this share (0-1) of the periods on, each request is likely to meet one.
@@ -56,7 +56,7 @@ mod tests {
     use crate::testing::SyntheticRecording;
 
     #[test]
-    fn a_quota_that_runs_out_often_is_told_from_one_that_suffices() {
+    fn a_quota_that_runs_out_often_is_a_sign_and_one_that_suffices_is_not() {
         let chance = |throttled: f64| {
             let made = SyntheticRecording::new(1).gauge("cgroup:", "cgroup_cpu_periods_total", &[], 9_000.0).gauge(
                 "cgroup:",

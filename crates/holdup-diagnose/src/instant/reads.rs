@@ -13,7 +13,7 @@ use crate::strength::Strength;
 /// A readahead of this many bytes reads data that random access does not need.
 const WIDE_BYTES: f64 = 64.0 * 1024.0;
 
-/// Pages of databases, bytes: reads of whole ones are of these sizes.
+/// Pages of databases, bytes: reads of whole ones have these sizes.
 const PAGES: [f64; 3] = [4_096.0, 8_192.0, 16_384.0];
 
 /// How near (0-1) to a page the mean of reads of whole pages is.
@@ -69,8 +69,8 @@ impl Facts<'_> {
         Some((kib * 1024.0, evidence))
     }
 
-    /// The part (0-1) of what `disk` read that is no page of a database: readahead may have brought it. 0 if
-    /// its reads are of whole pages, or its window is known to be narrow.
+    /// The part (0-1) of what `disk` read beyond pages of a database: readahead may have brought it. 0 if
+    /// it reads whole pages, or its window is known to be narrow.
     pub fn beyond_pages(&self, disk: &Disk) -> f64 {
         let each = disk.read.bytes_each();
         let is_page = PAGES.iter().any(|page| (each / page - 1.0).abs() <= NEAR);

@@ -1,4 +1,4 @@
-//! What was changed before or as requests became slow: objects of catalogs and settings. A change is no
+//! What was changed before or as requests became slow: objects of catalogs and settings. A change alone is not a
 //! harm: it only explains what a cause measured.
 
 use std::sync::Arc;

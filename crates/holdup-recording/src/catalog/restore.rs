@@ -12,7 +12,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Of the server that is recorded as `source`; none if it is none of these.
+    /// Of the server that is recorded as `source`; none for other servers.
     pub fn of_source(source: &str) -> Option<Self> {
         match source.split(':').next()? {
             "postgresql" => Some(Self::PostgreSql),

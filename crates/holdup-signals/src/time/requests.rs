@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(means(stalled), [1_000.0, 2_000.0, 2_000.0, 3_000.0]);
         // Steady: Little's law is exact, and stays so from the first second on.
         assert_eq!(means((0..9).map(|at| second(at, 30.0, 10.0)).collect()), [3_000.0; 9]);
-        // Nobody can say for how long they stood before; they were watched for two seconds.
+        // Nothing says for how long they stood before; they were watched for two seconds.
         assert_eq!(means(vec![second(0, 110.0, 2.0), second(1, 110.0, 2.0)]), [2_000.0; 2]);
         assert!(Second::bounded(Vec::new()).is_empty());
     }

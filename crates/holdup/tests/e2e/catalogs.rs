@@ -89,7 +89,7 @@ fn a_setting_of_the_planner_is_named_with_what_sets_it_back() {
 }
 
 #[test]
-fn a_comment_and_an_unrelated_table_accuse_nobody() {
+fn a_comment_and_an_unrelated_table_are_not_causes() {
     let harmless = |server: &Postgres| {
         drop(server.run(
             "COMMENT ON TABLE orders IS 'orders'; CREATE TABLE other (id int PRIMARY KEY); CREATE INDEX ON other (id)",

@@ -21,7 +21,7 @@ const STATEMENTS: [&str; 9] = [
     "CREATE TABLE",
 ];
 
-/// One that is done sooner is no burden, seconds.
+/// One that is done sooner does not burden, seconds.
 const LONG_S: f64 = 60.0;
 
 /// Programs that read all there is.

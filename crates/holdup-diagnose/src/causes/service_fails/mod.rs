@@ -183,7 +183,7 @@ mod tests {
 
     /// The same in an episode that has another reason: all the requests of `front` take long from second 40 on.
     #[test]
-    fn what_fails_as_often_as_before_is_not_why_an_episode_began() {
+    fn failures_as_often_as_before_do_not_explain_an_episode() {
         let slow = made(true).tables(|tables| {
             for span in &mut tables.spans.rows {
                 if span.service == "front" && span.started_at >= 40_000_000_000 {

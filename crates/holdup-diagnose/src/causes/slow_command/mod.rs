@@ -6,9 +6,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::{
-    Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, Trait, ms, percent,
-};
+use super::{Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, Trait, ms, percent};
 use crate::case::Case;
 use crate::change::Fix;
 use crate::next_command::NextCommand;
@@ -166,7 +164,7 @@ fn fixes() -> Vec<Fix> {
         fix(
             "Ask for parts instead of all: SCAN, HSCAN or SSCAN with COUNT, ranges with a bound, UNLINK instead of DEL.",
             None,
-            Some("A scan is no snapshot: a key that comes or goes meanwhile may be missed or told twice."),
+            Some("A scan takes time: a key that comes or goes meanwhile may be missed, or come twice."),
         ),
         fix(
             "Move reports and scripts to a replica.",

@@ -41,7 +41,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         }
     }
     signs.extend(WEAK, stacks::many(facts, &["page"], "waited for a page of a file"));
-    // Of reads that are no pages of a database, what goes beyond a page is something else's.
+    // What goes beyond the pages of a database was read for another reason.
     let of_pages = facts.disk.as_ref().map_or(1.0, |disk| 1.0 - facts.beyond_pages(disk));
     signs.extend(facts.of_disk(FAIR * 0.9 * of_pages), facts.disk_that(|work| work == DiskWork::ReadsPages));
     signs.extend(facts.of_disk(FAIR), facts.disk_that(|work| work == DiskWork::ReadsWindows));

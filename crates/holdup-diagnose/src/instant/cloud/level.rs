@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_demand_without_a_queue_and_parts_that_vary_alone_are_no_limit() {
+    fn a_demand_without_a_queue_and_parts_that_vary_alone_do_not_make_a_limit() {
         let sum = |s: i64| if s < 60 { 90e6 } else { 443e6 };
         let idle = volume(move |s| sum(s) * share(s), move |s| sum(s) * (1.0 - share(s)), false);
         assert!(chance(&idle, Unit::Bytes) < 1e-9);

@@ -100,7 +100,7 @@ mod tests {
     const HTTP: &str = r#"192.0.2.7:50112 [03/Nov/2026:08:09:10.250] web~ shop/one 2/310/4/84/401 504 912 - - sH-- 9/9/7/3/0 6/0 {agent} "GET /cart/17 HTTP/1.1""#;
 
     #[test]
-    fn the_end_of_a_session_is_told_in_any_form() {
+    fn the_end_of_a_session_is_read_in_any_form() {
         let tcp = "Nov  3 08:09:10 edge haproxy[8]: 192.0.2.7:50112 [03/Nov/2026:08:09:10.250] db db/one 5000/-1/5000 0 sQ 9/9/7/3/0 6/0";
         let extra = format!("id=7 {HTTP} TLSv1.3");
         for (line, end, queued) in [(HTTP, "sH", 0.77), (tcp, "sQ", 1.0), (extra.as_str(), "sH", 0.77)] {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_ended_well_are_no_event() {
+    fn sessions_that_ended_well_make_no_event() {
         let calm = HTTP.replace("sH--", "----").replace("/310/", "/0/");
         let events = |log: &str| {
             let mut context = Context::default();

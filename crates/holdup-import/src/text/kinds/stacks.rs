@@ -1,5 +1,5 @@
 //! Stacks of a program's threads: `gdb`'s `thread apply all bt`, `pstack`, what `pt-pmp` sums up of them, thread
-//! dumps of a JVM and of Go. What a thread waits for is told by the innermost function that is known; the
+//! dumps of a JVM and of Go. What a thread waits for shows in the innermost function that is known; the
 //! threads are counted by that.
 
 use std::collections::BTreeMap;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lists_with_commas_are_no_stacks() {
+    fn other_lists_with_commas_are_not_stacks() {
         for line in ["  17 apples,pears,plums", "1,2,3,4", "\"a\",\"b\",\"c\""] {
             let lines = super::super::super::paste::lines(line.as_bytes(), |_| false);
             assert!(begins(&lines).is_none(), "{line}");

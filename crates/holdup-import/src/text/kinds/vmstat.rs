@@ -59,7 +59,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     for line in lines {
         let line_text = line.text.as_str();
         if is_header(line_text) {
-            // The name of the column in front that holds the time is no column of `vmstat`.
+            // The column in front that holds the time does not come from `vmstat`.
             let from = line_text.find(" r ").or_else(|| line_text.find("r ")).unwrap_or(0);
             columns = Columns::new(line_text.get(from..).unwrap_or(line_text));
         } else if !is_banner(line_text) {

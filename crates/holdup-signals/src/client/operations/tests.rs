@@ -105,7 +105,7 @@ fn rows_speak_for_a_part_of_the_run_for_one_tag_of_two_and_for_what_can_not_be_r
 }
 
 #[test]
-fn failed_requests_are_told_by_status() {
+fn failed_requests_are_counted_by_status() {
     let row = |outcome: &str, status: Option<i32>, weight: i64| Request {
         operation: "search".into(),
         outcome: outcome.into(),
