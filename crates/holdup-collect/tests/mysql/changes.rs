@@ -1,7 +1,6 @@
 //! What changed, from the catalogs of a real MariaDB: who sees them, and what thousands of tables cost.
 
-use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdup_collect::Collector;
 use holdup_collect::watch::{Options, collector};
