@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(asked(process, vec![entry("host", None)]), process);
         assert_eq!(asked(process, vec![entry("postgresql://h:5432", None)]), pg);
         let both = vec![entry("postgresql://h:5432", None), entry("mysql://h:3306", None)];
-        assert_eq!(asked(process, both), process);
+        assert_eq!(asked(process, both), "mysql://h:3306 as an account with PROCESS");
         let (grant, extension) = ("GRANT pg_monitor TO me;", "CREATE EXTENSION pg_stat_statements; (in database d)");
         let partial = || {
             vec![

@@ -71,7 +71,7 @@ fn a_real_mariadb() {
     let coverage = watcher.probe().unwrap();
     let off: Vec<&Coverage> = coverage.iter().filter(|part| part.state != CoverageState::Complete).collect();
     let off: Vec<&str> = off.iter().filter_map(|part| part.source.split_once(' ')).map(|(_, part)| part).collect();
-    assert_eq!((off, coverage.len()), (vec!["metadata locks", "plans"], 7), "{coverage:#?}");
+    assert_eq!((off, coverage.len()), (vec!["metadata locks", "plans", "catalogs"], 8), "{coverage:#?}");
     assert_eq!(watcher.source(), format!("mysql://127.0.0.1:{}", server.port));
     settings(&mut watcher);
     statements(&server, &mut watcher);

@@ -13,7 +13,7 @@ use crate::strength::{FAIR, STRONG, Strength};
 /// Names of both counters: all periods, and those in which the quota ran out.
 const NAMES: [(&str, &str); 2] = [
     (metrics::cgroup::CPU_PERIODS.name, metrics::cgroup::CPU_THROTTLED_PERIODS.name),
-    (metrics::kubernetes::CFS_PERIODS.name, metrics::kubernetes::CFS_THROTTLED_PERIODS.name),
+    (metrics::kubernetes::CPU_CFS_PERIODS.name, metrics::kubernetes::CPU_CFS_THROTTLED_PERIODS.name),
 ];
 
 /// From this share (0-1) of the periods on, each request is likely to meet one.

@@ -57,6 +57,10 @@ impl FileKind {
         Ok(match () {
             () if traces::kind(&file.head, columns).is_some() => Some(Self::Traces),
             () if log_format.is_some() || access::is_one(&file.head) => Some(Self::AccessLog),
+            // A document of a cluster has sentences in it that a program prints, too.
+            () if !file.is_listed && kubernetes::is_one(file.start()) && kubernetes::has_rows(&file.head) => {
+                Some(Self::Kubernetes)
+            }
             () if !file.is_listed && text::is_one(file)? => Some(Self::Text),
             () if kubernetes::is_one(file.start()) && (!file.is_listed || kubernetes::has_rows(&file.head)) => {
                 Some(Self::Kubernetes)
