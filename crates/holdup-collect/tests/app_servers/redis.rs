@@ -122,7 +122,7 @@ fn a_server_that_was_killed_is_a_gap_until_it_is_back() {
     say(port, "DEBUG SLEEP 0.02");
     let back = sampled(&mut *source);
     assert_eq!(took(&back, "execution", "DEBUG ? ?").len(), 1, "numbers began anew");
-    // What is no Redis is told so.
+    // Another server is named as such.
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("redis://{}", other.local_addr().unwrap());
     std::thread::spawn(move || {

@@ -67,7 +67,9 @@ fn belongs(of: &RelevantChange, cause: Cause, found: &CauseFinding) -> bool {
 fn add(case: &Case<'_>, of: &RelevantChange, found: &mut CauseFinding) {
     found.evidence.insert(0, of.evidence());
     found.weights.insert(0, of.strength);
-    found.fixes.insert(0, back(case, of));
+    if of.change.key.kind != Kind::Setting || !settings::keeps_data(&of.change.key.name) {
+        found.fixes.insert(0, back(case, of));
+    }
 }
 
 /// The fix that undoes a change.

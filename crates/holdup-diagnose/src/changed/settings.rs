@@ -99,6 +99,22 @@ const SETTINGS: &[(&str, Hurts, &[Cause])] = &[
     ("vm.", Any, &[MemoryPressure, DiskSaturated]),
 ];
 
+/// Settings that trade commits or pages that survive a crash for speed: holdup advises no way back.
+const KEEP_DATA: [&str; 7] = [
+    "fsync",
+    "full_page_writes",
+    "innodb_doublewrite",
+    "innodb_flush_log_at_trx_commit",
+    "sync_binlog",
+    "synchronous_commit",
+    "synchronous_standby_names",
+];
+
+/// Whether what survives a crash depends on a setting, at any level.
+pub(super) fn keeps_data(name: &str) -> bool {
+    name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|part| KEEP_DATA.contains(&part))
+}
+
 /// Whether a setting that went from one value to another may be behind `cause`.
 pub(super) fn belongs(name: &str, (from, to): (&str, &str), cause: Cause) -> bool {
     let fitting = SETTINGS.iter().filter(|(begin, ..)| name.starts_with(begin));
@@ -157,5 +173,12 @@ mod tests {
         assert!(belongs("innodb_flush_log_at_trx_commit", ("2", "1"), CommitLogBound));
         assert!(belongs("enable_indexscan", ("on", "off"), PlanChanged));
         assert!(!belongs("application_name", ("a", "b"), PlanChanged));
+    }
+
+    #[test]
+    fn data_is_not_put_at_risk_to_be_fast_again() {
+        assert!(keeps_data("fsync") && keeps_data("innodb_flush_log_at_trx_commit"));
+        assert!(keeps_data("shop.synchronous_commit"), "of a database or a role");
+        assert!(!keeps_data("work_mem") && !keeps_data("commit_delay"));
     }
 }
