@@ -286,6 +286,14 @@ fn shown(text: &str) -> String {
 
 pub use panel::is_one as is_panel;
 
+/// The metric that CloudWatch calls `name`, and how many of it one `unit` is; none for another name or unit.
+pub(crate) fn typed(name: &str, unit: &str) -> Option<(String, f64)> {
+    let theirs = name::known(name).filter(|theirs| theirs.trim_end_matches('%') == name.trim_end_matches('%'))?;
+    let one = cell::Cell::read(format!("1 {unit}").trim_end())?;
+    let name::MetricName { metric, factor } = name::named(theirs, one.unit, "Average");
+    Some((metric, one.value * factor))
+}
+
 #[cfg(test)]
 mod shapes_tests;
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub mod postgresql;
 pub mod text;
 pub mod tree;
 
-use holdup_recording::plan::Node;
+use holdup_recording::plan::{CONSTRAINT_TRIGGER, Node};
 use holdup_recording::rows::Plan;
 use holdup_sql::{Dialect, digest_of_text, digest_text};
 
@@ -29,6 +29,18 @@ pub fn without_values(text: &str, dialect: Dialect) -> String {
         text.push('…');
     }
     text
+}
+
+/// What ran for each changed row: it took `total_ms` milliseconds in `calls` calls.
+pub(crate) fn trigger(name: &str, is_constraint: bool, total_ms: f64, calls: f64) -> Node {
+    let kind = if is_constraint { CONSTRAINT_TRIGGER } else { "Trigger" };
+    Node {
+        kind: kind.to_owned(),
+        relation: Some(name.to_owned()),
+        loops: Some(calls),
+        time_ms: Some(total_ms / calls.max(1.0)),
+        ..Node::default()
+    }
 }
 
 /// The row of a plan, with kind, figures, shape, tree, and the digest of the statement's text.

@@ -21,7 +21,15 @@ pub(crate) const FILTERS: &[&str] = &["Filter", "Join Filter", "One-Time Filter"
 pub fn tree(text: &str) -> Option<Node> {
     let json = Json::read(text)?;
     let of = json.parts().first().unwrap_or(&json);
-    node(of.get("Plan")?, 0)
+    let mut root = node(of.get("Plan")?, 0)?;
+    root.children.extend(of.get("Triggers").map(Json::parts).unwrap_or_default().iter().filter_map(trigger));
+    Some(root)
+}
+
+fn trigger(json: &Json) -> Option<Node> {
+    let constraint = json.text("Constraint Name");
+    let name = constraint.or_else(|| json.text("Trigger Name"))?;
+    Some(super::trigger(name, constraint.is_some(), json.number("Time")?, json.number("Calls")?))
 }
 
 /// The statement that auto_explain puts before the plan.

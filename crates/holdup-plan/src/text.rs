@@ -44,6 +44,7 @@ fn is_node(line: &str) -> bool {
 pub fn tree(text: &str) -> Option<Node> {
     // Open nodes, each with its column.
     let mut open: Vec<(usize, Node)> = Vec::new();
+    let mut triggers = Vec::new();
     let mut count = 0;
     for line in lines(text) {
         let column = line.len() - line.trim_start_matches(' ').len();
@@ -63,6 +64,8 @@ pub fn tree(text: &str) -> Option<Node> {
             if open.len() < DEPTH_MAX {
                 open.push((column, node));
             }
+        } else if let Some(trigger) = content.strip_prefix("Trigger ") {
+            triggers.extend(self::trigger(trigger));
         } else if ["InitPlan ", "SubPlan ", "CTE "].iter().any(|word| content.starts_with(word)) {
             close(&mut open, column);
         } else if let (Some((_, node)), Some((name, value))) = (open.last_mut(), content.split_once(": ")) {
@@ -73,7 +76,19 @@ pub fn tree(text: &str) -> Option<Node> {
         }
     }
     close(&mut open, 0);
-    open.pop().map(|(_, node)| node)
+    let mut root = open.pop().map(|(_, node)| node)?;
+    root.children.extend(triggers);
+    Some(root)
+}
+
+/// `for constraint items_cart_fk: time=96130.488 calls=7418`: what ran for each changed row, foreign keys above all.
+fn trigger(text: &str) -> Option<Node> {
+    let (name, figures) = text.split_once(": time=")?;
+    let (total_ms, calls) = figures.split_once(" calls=")?;
+    let (total_ms, calls): (f64, f64) = (total_ms.parse().ok()?, calls.trim().parse().ok()?);
+    let constraint = name.strip_prefix("for constraint ");
+    let name = constraint.unwrap_or(name).split_whitespace().next()?;
+    Some(super::trigger(name, constraint.is_some(), total_ms, calls))
 }
 
 /// Closes the nodes at or right of `column`, except the topmost: they become children of the node

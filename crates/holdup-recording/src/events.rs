@@ -113,6 +113,16 @@ pub const ROWS_KEPT: &str = "dead rows kept";
 pub const REPEATED_STATEMENTS: &str = "repeated statements";
 /// `error` of [`ERROR`]: an app's heap is full, and its collector frees hardly anything.
 pub const HEAP_FULL: &str = "heap full";
+/// `error` of [`ERROR`]: a statement found the one lock of an embedded database taken, and gave up.
+pub const WRITER_WAITED: &str = "writer waited";
+/// `error` of [`ERROR`]: a flush took seconds because the disk was busy.
+pub const DISK_BUSY: &str = "disk busy";
+/// `error` of [`ERROR`]: a monitor saw a quota of CPU run out in much of its periods.
+pub const QUOTA_RAN_OUT: &str = "CPU quota ran out";
+/// `error` of [`ERROR`]: the kernel's thread that frees memory was busy.
+pub const RECLAIMING: &str = "memory reclaimed";
+/// `error` of [`ERROR`]: a volume's credits for bursts are nearly used up.
+pub const CREDITS_LOW: &str = "burst credits low";
 /// `error` of [`ERROR`]: transaction ids ran short.
 pub const WRAPAROUND: &str = "wraparound";
 

@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 /// Deepest level; servers make no deeper plans, and recursion must end.
 const DEPTH_MAX: usize = 60;
 
+/// The kind of a node that checks a foreign key for each changed row; its `relation` is the constraint.
+pub const CONSTRAINT_TRIGGER: &str = "Constraint Trigger";
+
 /// One step of a plan, and the steps it takes its rows from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

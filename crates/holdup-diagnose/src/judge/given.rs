@@ -148,7 +148,7 @@ impl Ground<'_, '_> {
         let facts = &self.facts;
         let mut all: Vec<String> = said.iter().map(|text| causes::capital(text)).collect();
         if let Some((disk, _)) = facts.full_disk() {
-            all.push(format!("The disk is full: {}", what_it_does(disk)));
+            all.push(format!("The disk has no time left: {}", what_it_does(disk)));
         }
         all.extend(facts.full.iter().map(|full| causes::capital(&full.evidence.text)));
         let asleep = facts.asleep.as_ref().filter(|asleep| asleep.mean >= 1.0);

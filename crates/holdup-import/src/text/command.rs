@@ -289,7 +289,9 @@ pub(super) fn counted(stages: &[Vec<String>]) -> Option<(Counted, f64)> {
         "netstat" | "ss" => {
             let is_inverse = words().any(|word| word == "-v");
             let all = words().chain(source.iter().skip(1));
-            let state = all.filter(|_| !is_inverse).find_map(|word| socket_state(word.trim_start_matches('-')))?;
+            let state = all.filter(|_| !is_inverse).find_map(|word| socket_state(word.trim_start_matches('-')));
+            // Without a filter all of them are counted.
+            let state = state.or((stages.len() == 2).then_some("all"))?;
             let has_header = !is_filtered(stages) && !has_flag(source, 'H');
             Some((Counted::Sockets { state: state.to_owned() }, surplus(has_header)))
         }

@@ -283,6 +283,7 @@ impl Pasted {
         let times = times.chain(batch.threads.iter().map(|row| row.observed_at));
         let times = times.chain(batch.settings.iter().map(|row| row.observed_at));
         let times = times.chain(batch.events.iter().map(|row| row.observed_at));
+        let times = times.chain(batch.plans.iter().map(|row| row.observed_at));
         let span = times.fold(None, |span: Option<(i64, i64)>, at| {
             Some(span.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
         });

@@ -46,17 +46,31 @@ pub(super) fn lines(bytes: &[u8], is_heading: fn(&str) -> bool) -> Vec<Line> {
     let mut number = 1;
     let frame = Frame::find(bytes);
     let mut rest = bytes;
+    let mut bare: Vec<(usize, String)> = Vec::new();
     while !rest.is_empty() {
         let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len());
         let (line, after) = rest.split_at(end);
         let most = if line.starts_with(b"{") || line.starts_with(b"[") { DOCUMENT_BYTES } else { LINE_BYTES };
         for part in clean(line.get(..most).unwrap_or(line)).split('\n') {
-            all.push(understood(number, frame.within(part), is_heading));
+            bare.push((number, frame.within(part).to_owned()));
         }
         number += 1;
         rest = after.strip_prefix(b"\r\n").or_else(|| after.get(1..)).unwrap_or_default();
     }
+    for block in bare.chunk_by(|(_, line), (_, next)| line.trim().is_empty() == next.trim().is_empty()) {
+        let indent = indentation(block);
+        all.extend(block.iter().map(|(number, line)| {
+            understood(*number, line.get(indent..).unwrap_or_default(), is_heading)
+        }));
+    }
     all
+}
+
+/// Blanks before all lines of a block that was set off as code: those of a table's own first column stay.
+fn indentation(block: &[(usize, String)]) -> usize {
+    const LEAST: usize = 2;
+    let blanks = |line: &String| line.len() - line.trim_start_matches(' ').len();
+    block.iter().map(|(_, line)| blanks(line)).min().filter(|least| *least >= LEAST).unwrap_or(0)
 }
 
 /// What stands around every line, because the paste was quoted, or because several containers write to
@@ -67,6 +81,8 @@ enum Frame {
     Quoted,
     /// The container's name and a bar, as `docker compose logs` prints them.
     Container(String),
+    /// Bars at both ends, as programs draw a window on a terminal.
+    Boxed,
 }
 
 impl Frame {
@@ -81,6 +97,10 @@ impl Frame {
         let is_most = |count: usize| count >= LEAST && 2 * count >= lines.len();
         if is_most(lines.iter().filter(|line| line.starts_with('>')).count()) {
             return Self::Quoted;
+        }
+        let drawn = text.lines().filter(|line| boxed(line, '\u{2502}').is_some()).count();
+        if is_most(drawn) {
+            return Self::Boxed;
         }
         let named = |line: &&str| container(line).map(|(name, _)| name.to_owned());
         match lines.iter().find_map(named) {
@@ -97,11 +117,18 @@ impl Frame {
             Self::None => line,
             Self::Quoted => line.strip_prefix('>').map_or(line, |rest| rest.strip_prefix(' ').unwrap_or(rest)),
             Self::Container(name) => container(line).filter(|(of, _)| of == name).map_or(line, |(_, rest)| rest),
+            Self::Boxed => boxed(line, '|').unwrap_or(line),
         };
         let line = unfenced(line);
         let code = line.trim().strip_prefix('`').and_then(|line| line.strip_suffix('`'));
         code.filter(|code| !code.contains('`')).unwrap_or(line)
     }
+}
+
+/// The line between two bars, if there are no others in it: rows of a table have more.
+fn boxed(line: &str, bar: char) -> Option<&str> {
+    let inner = line.trim().strip_prefix(bar)?.strip_suffix(bar)?;
+    (!inner.contains(bar)).then(|| inner.strip_prefix(' ').unwrap_or(inner).trim_end())
 }
 
 /// The line without a fence of code at its beginning or its end; a fence alone, or with the name of a
@@ -261,9 +288,17 @@ mod tests {
         );
         let logs = b"db_1    | ready\ndb_1    |\napp_1 | up\ndb_1    | stopped\n";
         assert_eq!(texts(logs), ["ready", "", "app_1 | up", "stopped"]);
+        let drawn = "\u{2502} 10:01 LOG: one  \u{2502}\n\u{2502} 10:02 LOG: two  \u{2502}\n\u{2502} 10:03 LOG: six  \u{2502}\n";
+        assert_eq!(texts(drawn.as_bytes()), ["10:01 LOG: one", "10:02 LOG: two", "10:03 LOG: six"]);
         let table = " state_1 | count\n active | 3\n idle | 4\n";
         assert_eq!(texts(table.as_bytes()), table.lines().collect::<Vec<_>>());
         assert_eq!(texts(b"so `uptime` says\n`load average: 3`"), ["so `uptime` says", "load average: 3"]);
+    }
+
+    #[test]
+    fn a_block_of_code_loses_its_indentation_and_a_table_keeps_its_own() {
+        assert_eq!(texts(b"so::\n\n    +---+\n    | a |\n      b\n\nthen"), ["so::", "", "+---+", "| a |", "  b", "", "then"]);
+        assert_eq!(texts(b" r  b\n 1  0\n"), [" r  b", " 1  0"]);
     }
 
     #[test]

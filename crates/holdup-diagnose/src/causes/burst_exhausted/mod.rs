@@ -23,6 +23,7 @@ pub const DEFINITION: Definition = Definition {
         Edge::same_time(&[&[With(Trait::DiskLimit)]]),
     ],
     signs: Some(signs::find),
+    errors: &[(holdup_recording::events::CREDITS_LOW, crate::strength::FAIR)],
     ..Definition::new(Cause::BurstExhausted, DOC, Judge::Alone(judge), &next_command::DISKS)
 };
 

@@ -25,7 +25,10 @@ pub const DEFINITION: Definition = Definition {
     ],
     traces: &[many_small_commits::PATTERN],
     signs: Some(signs::find),
-    errors: &[(holdup_recording::events::SLOW_FLUSH, crate::strength::CERTAIN)],
+    errors: &[
+        (holdup_recording::events::SLOW_FLUSH, crate::strength::CERTAIN),
+        (holdup_recording::events::DISK_BUSY, crate::strength::WEAK),
+    ],
     ..Definition::new(Cause::CommitLogBound, DOC, Judge::Alone(judge), &next_command::LOG_AND_PAGES)
 };
 

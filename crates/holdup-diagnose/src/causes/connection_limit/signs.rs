@@ -22,6 +22,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         signs.add(strength, refused.evidence(text));
     }
     forgotten(facts, signs);
+    pooler(facts, signs);
     let Ok(limits) = ConnectionLimit::all(&facts.view) else { return one_look(facts, signs) };
     for limit in limits {
         match limit.refused.filter(|(count, _)| *count > 0.0) {
@@ -29,6 +30,19 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
             None if !limit.reached.is_empty() => signs.add(FAIR, limit.connected),
             None => {}
         }
+    }
+}
+
+/// Clients of PgBouncer, beyond which it refuses the next ones.
+fn pooler(facts: &Facts<'_>, signs: &mut Signs) {
+    const NEARLY: f64 = 0.95;
+    let Some(most) = facts.view.setting_number("max_client_conn").ok().filter(|most| *most > 0.0) else { return };
+    let clients = |metric: metrics::Metric| facts.view.gauge(metric.name, &[], "").ok();
+    let Some(active) = clients(metrics::pgbouncer::ACTIVE_CLIENTS) else { return };
+    let count = active.max + clients(metrics::pgbouncer::WAITING_CLIENTS).map_or(0.0, |waiting| waiting.max);
+    if count >= NEARLY * most {
+        let text = format!("{} clients of PgBouncer, of {} that max_client_conn allows", thousands(count), thousands(most));
+        signs.add(FAIR, active.evidence(thousands(count), format!("below {}", thousands(most)), text));
     }
 }
 

@@ -17,6 +17,7 @@ use holdup_signals::host::cpu::{CpuMode, CpuTime};
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::FullCpu, Trait::Queue],
     signs: Some(signs::find),
+    errors: &[(holdup_recording::events::QUOTA_RAN_OUT, STRONG)],
     ..Definition::new(Cause::CpuThrottled, DOC, Judge::Alone(judge), &NEXT)
 };
 

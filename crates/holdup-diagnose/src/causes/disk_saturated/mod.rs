@@ -25,6 +25,7 @@ pub const DEFINITION: Definition = Definition {
     follows_from: &[Edge::same_time(&[&[With(Trait::DiskLimit)], &[With(Trait::DiskDemand)], &[With(Trait::Load)]])],
     traces: &[io_taken_by_others::PATTERN],
     signs: Some(signs::find),
+    errors: &[(holdup_recording::events::DISK_BUSY, crate::strength::FAIR)],
     ..Definition::new(Cause::DiskSaturated, DOC, Judge::Alone(judge), &next_command::DISKS)
 };
 

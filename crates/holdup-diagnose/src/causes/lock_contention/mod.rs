@@ -38,7 +38,11 @@ pub const DEFINITION: Definition = Definition {
         signs::find(facts, signs);
         deadlocks::find(facts, signs);
     }),
-    errors: &[(holdup_recording::events::LOCK_TIMEOUT, crate::strength::CERTAIN)],
+    errors: &[
+        (holdup_recording::events::LOCK_TIMEOUT, crate::strength::CERTAIN),
+        // Its one writer holds the lock for as long as its disk takes.
+        (holdup_recording::events::WRITER_WAITED, crate::strength::FAIR),
+    ],
     ..Definition::new(Cause::LockContention, DOC, Judge::Alone(judge), &NEXT)
 };
 

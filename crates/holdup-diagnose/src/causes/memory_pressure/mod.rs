@@ -20,7 +20,10 @@ use holdup_signals::{Missing, View};
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::Standing, Trait::LongStatement],
     signs: Some(signs::find),
-    errors: &[(holdup_recording::events::OUT_OF_MEMORY, crate::strength::FAIR)],
+    errors: &[
+        (holdup_recording::events::OUT_OF_MEMORY, crate::strength::FAIR),
+        (holdup_recording::events::RECLAIMING, crate::strength::FAIR),
+    ],
     ..Definition::new(Cause::MemoryPressure, DOC, Judge::Alone(judge), &next_command::CPUS_AND_MEMORY)
 };
 

@@ -1,6 +1,6 @@
 //! Statements that read many rows for few, collections read as a whole, and large reads in a row.
 
-use holdup_recording::words::{percent, thousands};
+use holdup_recording::words::{ms, percent, thousands};
 use holdup_signals::evidence::Evidence;
 
 use super::scan::Scan;
@@ -34,10 +34,34 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     }
 }
 
+/// The check of a foreign key by an index takes a few hundredths of this, milliseconds.
+const CHECK_MS: f64 = 1.0;
+
+/// A foreign key whose check took much of the statement's time: the table that refers to the changed rows was
+/// read as a whole for each of them.
+fn constraint(facts: &Facts<'_>, plan: &plans::Executed<'_>, signs: &mut Signs) {
+    let nodes = plan.tree.all();
+    let checks = nodes.into_iter().filter(|node| node.kind == holdup_recording::plan::CONSTRAINT_TRIGGER);
+    for (node, each_ms) in checks.filter_map(|node| Some((node, node.time_ms?))) {
+        let share = plan.part(node);
+        if each_ms >= CHECK_MS && share.ratio >= SOME {
+            let text = format!(
+                "the check of the foreign key {} took {} for each of {} rows, {} of the time: the column that refers to them has no index",
+                node.relation.as_deref().unwrap_or_default(),
+                ms(each_ms),
+                thousands(node.loops.unwrap_or(1.0)),
+                percent(share.ratio)
+            );
+            signs.accounting(STRONG, plan.evidence(&facts.view, ms(each_ms), &text), share);
+        }
+    }
+}
+
 /// Plans by themselves: those of a heavy statement are weighed with it.
 fn plans(facts: &Facts<'_>, signs: &mut Signs) {
     let is_heavy = |digest: &str| facts.statements.heavy.iter().any(|heavy| heavy.of.digest == digest);
     for plan in plans::all(&facts.view).iter().filter(|plan| !is_heavy(&plan.row.digest)) {
+        constraint(facts, plan, signs);
         let Some(scan) = Scan::worst(&facts.view, &plan.tree).filter(is_in_vain) else { continue };
         let share = plan.part(&scan.node);
         let took = if share.ratio > 0.0 { format!(", {} of its time", percent(share.ratio)) } else { String::new() };

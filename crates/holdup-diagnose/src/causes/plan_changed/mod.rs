@@ -2,6 +2,7 @@
 
 mod advice;
 mod by_rows;
+mod signs;
 
 use holdup_recording::plan::Node;
 
@@ -21,6 +22,7 @@ use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::WithinStatement, Trait::LongStatement],
+    signs: Some(signs::find),
     ..Definition::new(Cause::PlanChanged, DOC, Judge::Alone(judge), &next_command::ROWS_READ)
 };
 

@@ -9,7 +9,7 @@ use holdup_recording::plan::Node;
 use holdup_recording::rows::Plan;
 use holdup_sql::{Dialect, digest_text};
 
-pub(super) use self::documents::KIND as DOCUMENT;
+pub(super) use self::documents::{KIND as DOCUMENT, read_record};
 pub(super) use self::tabular::KIND as TABLE;
 use super::{Context, Kind, Line, footer_line, postgresql, processlist, table};
 use crate::text::json::document;

@@ -34,7 +34,7 @@ const READ: Option<(&str, &str)> = Some(("direction", "read"));
 const WRITE: Option<(&str, &str)> = Some(("direction", "write"));
 
 /// What a device does in a second, of all versions.
-const FIGURES: [Figure; 14] = [
+const FIGURES: [Figure; 16] = [
     figure(&["r/s"], PLAIN, host::DISK_OPERATIONS, READ),
     figure(&["w/s"], PLAIN, host::DISK_OPERATIONS, WRITE),
     figure(&["rrqm/s"], PLAIN, host::DISK_MERGED, READ),
@@ -45,18 +45,24 @@ const FIGURES: [Figure; 14] = [
     figure(&["wMB/s", "MB_wrtn/s"], MIB, host::DISK_IO_BYTES, WRITE),
     figure(&["rsec/s", "Blk_read/s"], SECTORS, host::DISK_IO_BYTES, READ),
     figure(&["wsec/s", "Blk_wrtn/s"], SECTORS, host::DISK_IO_BYTES, WRITE),
-    figure(&["%util"], PERCENT, host::DISK_IO_TIME, None),
-    figure(&["aqu-sz", "avgqu-sz"], PLAIN, host::DISK_WEIGHTED_IO_TIME, None),
+    // Of FreeBSD.
+    figure(&["kr/s"], KIB, host::DISK_IO_BYTES, READ),
+    figure(&["kw/s"], KIB, host::DISK_IO_BYTES, WRITE),
+    figure(&["%util", "%b"], PERCENT, host::DISK_IO_TIME, None),
+    figure(&["aqu-sz", "avgqu-sz", "qlen"], PLAIN, host::DISK_WEIGHTED_IO_TIME, None),
     figure(&["d/s"], PLAIN, host::DISK_DISCARDS, None),
     figure(&["f/s"], PLAIN, host::DISK_FLUSHES, None),
 ];
 
 /// Columns with operations a second and with the wait of one, milliseconds.
 const WAITS: [(&str, &[&str], Metric, Option<&str>); 3] = [
-    ("r/s", &["r_await", "await"], host::DISK_OPERATION_TIME, Some("read")),
-    ("w/s", &["w_await", "await"], host::DISK_OPERATION_TIME, Some("write")),
+    ("r/s", &["r_await", "await", "ms/r"], host::DISK_OPERATION_TIME, Some("read")),
+    ("w/s", &["w_await", "await", "ms/w"], host::DISK_OPERATION_TIME, Some("write")),
     ("f/s", &["f_await"], host::DISK_FLUSH_TIME, None),
 ];
+
+/// Names of the first column.
+const DEVICE: [&str; 3] = ["Device:", "Device", "device"];
 
 fn is_cpu(line: &str) -> bool {
     line.starts_with("avg-cpu:")
@@ -64,7 +70,7 @@ fn is_cpu(line: &str) -> bool {
 
 fn is_devices(line: &str) -> bool {
     let columns = Columns::new(line);
-    columns.has_any(&["Device:", "Device"]) && columns.has_any(&["r/s", "rd_sec/s", "tps"]) && columns.len() > 3
+    columns.has_any(&DEVICE) && columns.has_any(&["r/s", "rd_sec/s", "tps"]) && columns.len() > 3
 }
 
 fn recognises(lines: &[Line]) -> bool {
@@ -96,7 +102,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         if line.is_blank() || is_cpu(&line.text) || is_devices(&line.text) {
             break;
         }
-        match row.text(&["Device:", "Device"]) {
+        match row.text(&DEVICE) {
             Some(device) if row.len() > 2 => {
                 if !is_partition(device) {
                     put(device, &row, report, context);

@@ -25,7 +25,7 @@ const DISK_TIMEOUT: Make = Told(events::IO_TIMEOUT, "a request to {device} timed
 const FILE_SYSTEM: Make = Told(events::FILE_SYSTEM_ERROR, "the file system[ on {device}] has an error");
 
 /// Words that a message must hold, its pattern, and the event.
-const PATTERNS: [(&str, &str, Make); 27] = [
+const PATTERNS: [(&str, &str, Make); 28] = [
     (
         "blocked",
         r"task (?P<process>.{1,64}):(?P<pid>\d+) blocked .{0,80}more than (?P<seconds>\d+) seconds",
@@ -63,6 +63,11 @@ const PATTERNS: [(&str, &str, Make); 27] = [
     ("flushing file data", r"Detected IO errors while flushing file data on (?P<device>[\w-]+)", DISK_ERROR),
     ("timeout", r"^nvme (?P<device>nvme\d+): I/O .*timeout", DISK_TIMEOUT),
     ("controller is down", r"^nvme (?P<device>nvme\d+): controller is down", DISK_TIMEOUT),
+    (
+        "Disk failure on",
+        r"(?P<array>md\d+): Disk failure on (?P<device>[\w-]+)",
+        Told(events::FILE_SYSTEM_ERROR, "the array {array} lost {device}"),
+    ),
     ("resetting link", r"(?P<device>ata\d+)(?:\.\d+)?: (?:hard|soft) resetting link", DISK_TIMEOUT),
     ("timing out command", r"\[(?P<device>\w+)\].*timing out command", DISK_TIMEOUT),
     ("-fs error", r"-fs error \(device (?P<device>[\w-]+)\)", FILE_SYSTEM),

@@ -109,7 +109,12 @@ fn of_words(line: &str) -> Option<(Stamp, &str)> {
 /// The message after `host kernel:`, or what systemd says of a kill after `host systemd[1]:`.
 fn of_journal(text: &str) -> Option<&str> {
     let of_kernel = text.split_once("kernel: ").or_else(|| text.split_once("kernel:"));
-    let is_host = |head: &str| head.is_empty() || head.ends_with(' ') && head.split_whitespace().count() == 1;
+    // A host's name, and what a shipper of logs puts between: `host  !WARNING | kernel: `.
+    const WORDS: usize = 4;
+    let is_host = |head: &str| {
+        let words = head.split_whitespace().count();
+        head.is_empty() || head.ends_with(' ') && (words == 1 || words <= WORDS && head.contains(" | "))
+    };
     if let Some((_, message)) = of_kernel.filter(|(head, _)| is_host(head)) {
         return Some(message);
     }

@@ -70,6 +70,8 @@ const MEANINGS: &[Meaning] = &[
             &["couldn't get a connection after"],
             &["query_wait_timeout"],
             &["max connections reached while connecting to hostgroup"],
+            &["max connect timeout reached while reaching hostgroup"],
+            &["max_connections reached for all servers"],
             &["waitqueuetimeouterror"],
             &["timed out while checking out a connection from connection pool"],
             &["pool empty. unable to fetch a connection"],
@@ -130,12 +132,26 @@ const MEANINGS: &[Meaning] = &[
             &["lock wait timeout exceeded"],
             &["canceling statement due to lock timeout"],
             &["could not obtain lock on"],
-            &["database is locked"],
             &["lock request time out period exceeded"],
             &["timed out waiting to acquire lock"],
             &["within a max lock request timeout"],
             &["ora-00054"],
         ],
+    ),
+    error(
+        events::WRITER_WAITED,
+        "a statement found the embedded database's lock taken, and gave up",
+        &[&["database is locked"], &["sqlite_busy"]],
+    ),
+    error(
+        events::DISK_BUSY,
+        "a flush of the append-only file took more than 2 s",
+        &[&["aof fsync is taking too long"]],
+    ),
+    error(
+        events::CREDITS_LOW,
+        "the volume's credits for bursts are low or used up",
+        &[&["burst balance credits", "are low"], &["burst balance", "running low"], &["burst balance", "exhausted"]],
     ),
     error(events::LOCK_TIMEOUT, "a session waited long for a lock", &[&["still waiting for", "lock on", " after "]]),
     Meaning {
@@ -154,7 +170,6 @@ const MEANINGS: &[Meaning] = &[
         &[
             &["slow fdatasync"],
             &["wal: sync duration of"],
-            &["aof fsync is taking too long"],
             &["failed to send out heartbeat on time"],
             &["took too long", "fsync"],
             &["fsync-ing the write ahead log", "took"],
@@ -263,7 +278,7 @@ const MEANINGS: &[Meaning] = &[
     error(
         events::WRAPAROUND,
         "transaction ids ran short because vacuum fell behind",
-        &[&["to avoid wraparound"], &["must be vacuumed within", "transactions"], &["prevent wraparound"]],
+        &[&["to avoid wraparound"], &["must be vacuumed within", "transactions"]],
     ),
     error(
         events::OUT_OF_MEMORY,
@@ -335,15 +350,44 @@ const MEANINGS: &[Meaning] = &[
             &["oom-killed"],
             &["\"oomkilled\": true"],
             &["oomkilled=true"],
+            &["constraint=constraint_memcg"],
             &["killed by yarn for exceeding", "memory"],
             &["error r15 (memory quota vastly exceeded)"],
         ],
     },
 ];
 
+/// Messages that a healthy program prints as well: the number in them decides.
+const BY_NUMBER: [(fn(&str) -> bool, Meaning); 2] = [
+    (
+        is_often_throttled,
+        error(events::QUOTA_RAN_OUT, "a monitor saw the quota of CPU run out in more than a quarter of its periods", &[]),
+    ),
+    (
+        is_slow_checkpoint,
+        error(events::CHECKPOINTS, "a checkpoint waited for seconds until its files were on the disk", &[]),
+    ),
+];
+
+/// `41.18% throttling of CPU`, as the usual alert says it.
+fn is_often_throttled(line: &str) -> bool {
+    const OFTEN_PERCENT: f64 = 25.0;
+    line.contains("throttling of cpu") && before(line, "% throttling").is_some_and(|percent| percent >= OFTEN_PERCENT)
+}
+
+/// `checkpoint complete: …; sync=12.406 s`: writing is spread over minutes, and the flush at its end holds up others.
+fn is_slow_checkpoint(line: &str) -> bool {
+    const SLOW_S: f64 = 3.0;
+    let sync = line.split_once("checkpoint complete").and_then(|(_, rest)| rest.split_once(" sync="));
+    sync.and_then(|(_, rest)| number(rest.split_whitespace().next()?)).is_some_and(|seconds| seconds >= SLOW_S)
+}
+
 /// What a line says; none if no message stands in it.
 fn meaning(line: &str) -> Option<&'static Meaning> {
     let line = line.to_lowercase();
+    if let Some((_, meaning)) = BY_NUMBER.iter().find(|(is, _)| is(&line)) {
+        return Some(meaning);
+    }
     // A vacuum says so of none, too, and of those that a statement of the moment may see.
     if ["dead row versions", "are dead but not yet"].iter().any(|words| few_before(&line, words)) {
         return None;
@@ -378,8 +422,12 @@ pub(super) fn read(lines: &[Line], context: &mut Context) -> usize {
 /// Whether the number before `words` is small.
 fn few_before(line: &str, words: &str) -> bool {
     const FEW: f64 = 1_000.0;
-    let before = line.split_once(words).and_then(|(before, _)| before.trim_end().rsplit([' ', '\t']).next());
-    before.and_then(number).is_some_and(|count| count < FEW)
+    before(line, words).is_some_and(|count| count < FEW)
+}
+
+/// The number before `words`.
+fn before(line: &str, words: &str) -> Option<f64> {
+    number(line.split_once(words)?.0.trim_end().rsplit([' ', '\t']).next()?)
 }
 
 /// The number after `name`.
@@ -418,6 +466,8 @@ mod tests {
             ("process 812 still waiting for ShareLock on transaction 7 after 1000.1 ms", events::LOCK_TIMEOUT),
             ("Maximum number of threads (200) created for connector with port 8443", events::WORKERS_BUSY),
             ("java.net.SocketTimeoutException: Read timed out", events::UPSTREAM_TIMEOUT),
+            ("Description: 38.42% throttling of CPU in namespace shop for container web", events::QUOTA_RAN_OUT),
+            ("LOG:  checkpoint complete: wrote 9 buffers; write=11.2 s, sync=7.411 s, total=18.6 s", events::CHECKPOINTS),
             ("USE eager loading detected\n  Post => [:author]", events::REPEATED_STATEMENTS),
         ] {
             assert_eq!(of(line), Some(meant), "{line}");
@@ -431,6 +481,9 @@ mod tests {
             "DETAIL:  0 dead row versions cannot be removed yet, oldest xmin: 812044",
             "tuples: 12 removed, 412044 remain, 3 are dead but not yet removable, oldest xmin: 81204",
             "max_client_conn = 100",
+            "Description: 3.10% throttling of CPU in namespace shop for container web",
+            "LOG:  checkpoint complete: wrote 9 buffers; write=269.1 s, sync=0.021 s, total=269.2 s",
+            "automatic vacuum of table \"shop.items\" (to prevent wraparound)",
             "maxclients 10000",
             "HikariPool-1 - Pool stats (total=10, active=2, idle=8, waiting=0)",
         ] {

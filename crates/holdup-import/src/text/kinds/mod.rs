@@ -3,6 +3,7 @@
 
 mod app_log;
 mod blockdev;
+mod cloud_names;
 mod connections;
 mod cpu_list;
 mod cpu_table;
@@ -52,6 +53,7 @@ mod pressure;
 mod processlist;
 mod ps;
 mod puma;
+mod quotas;
 mod redis;
 mod replica;
 mod sadf;
@@ -255,8 +257,10 @@ pub(super) const KINDS: &[Kind] = &[
     poolers::CLIENTS,
     poolers::STATS,
     poolers::DATABASES,
+    poolers::SETTINGS,
     poolers::SERVERS,
     digests::KIND,
+    quotas::KIND,
     processlist::KIND,
     thread_pool::KIND,
     thread_pool::QUEUES,
@@ -282,6 +286,8 @@ pub(super) const KINDS: &[Kind] = &[
     mongodb::STATUS_KIND,
     mongodb::OPERATIONS_KIND,
     mongodb::DATABASE_KIND,
+    mongodb::RECORD_KIND,
+    mongodb::TICKETS_KIND,
     kubectl::events::KIND,
     kubectl::pods::KIND,
     kubectl::top::KIND,
@@ -293,6 +299,7 @@ pub(super) const KINDS: &[Kind] = &[
     no_space::KIND,
     no_space::LIMITS,
     kernel_log::KIND,
+    cloud_names::KIND,
     key_figures::KIND,
     messages::KIND,
 ];

@@ -20,6 +20,20 @@ pub(super) const OPERATIONS_KIND: Kind = Kind::document(
     read_operations,
 );
 
+/// A line of mongod's log, alone or pretty-printed over many lines.
+pub(super) const RECORD_KIND: Kind = Kind::document(
+    "mongod's log",
+    |head| ["t", "s", "c", "msg"].iter().all(|key| head.get(key).is_some()) && head.get("attr").is_some(),
+    super::explain::read_record,
+);
+
+/// Tickets of WiredTiger, cut out of the status.
+pub(super) const TICKETS_KIND: Kind = Kind::document(
+    "concurrentTransactions",
+    |head| ["read", "write"].iter().all(|side| head.at(&[*side, "totalTickets"]).is_some()),
+    read_tickets,
+);
+
 pub(super) const DATABASE_KIND: Kind = Kind::document(
     "db.stats()",
     |head| ["db", "dataSize", "storageSize"].iter().all(|key| head.get(key).is_some()),
@@ -50,6 +64,15 @@ fn read_status(document: &Document, context: &mut Context) {
     }
     for (setting, value) in found.settings {
         context.out.setting(at, SOURCE, setting, value);
+    }
+}
+
+fn read_tickets(document: &Document, context: &mut Context) {
+    let at = context.instant_of("concurrentTransactions");
+    let part = |name: &str, value: Value| Value::Map(vec![(name.to_owned(), value)]);
+    let whole = part("wiredTiger", part("concurrentTransactions", document.value.clone()));
+    for figure in holdup_mongodb::status(&whole).figures {
+        context.out.gauge(at, SOURCE, &figure.metric, figure.labels, figure.value);
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
+use holdup_recording::secret::settings::is_secret_in_postgresql;
 use holdup_recording::metrics::{Metric, pgbouncer, proxysql};
 
 use super::{Columns, Context, Kind, Table};
@@ -33,6 +34,19 @@ pub(super) const DATABASES: Kind = Kind::table(
     |columns| columns.has(&["pool_size", "current_connections"]),
     |table, context| {
         read(table, ("SHOW DATABASES", PGBOUNCER), &[("database", "name")], pgbouncer::DATABASES, context);
+    },
+);
+
+pub(super) const SETTINGS: Kind = Kind::table(
+    "SHOW CONFIG",
+    |columns| columns.has(&["key", "value", "changeable"]),
+    |table, context| {
+        let at = context.instant_of("SHOW CONFIG");
+        for (name, value) in table.rows().filter_map(|row| row.text(&["key"]).zip(row.text(&["value"]))) {
+            if !is_secret_in_postgresql(name) {
+                context.out.setting(at, PGBOUNCER, name, value);
+            }
+        }
     },
 );
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdup_recording::{Labels, metrics};
 
 use super::connections::{self, Connection};
-use super::{Context, HOST, Kind, Line, number, rows, text};
+use super::{Context, HOST, Kind, Line, command, number, rows, text};
 
 pub(super) const KIND: Kind = Kind::lines("ss", recognises, read);
 
@@ -48,6 +48,32 @@ const SERVICES: [(&str, u16); 12] = [
 const TITLE: &str = "Active Internet connections";
 
 fn recognises(lines: &[Line]) -> bool {
+    is_header(lines) || listed(text(lines, 0)).is_some()
+}
+
+/// The state of a socket in a list whose header was cut, or that Windows printed.
+fn listed(line: &str) -> Option<&'static str> {
+    let words: Vec<&str> = line.split_whitespace().take(8).collect();
+    let (kind, rest) = words.split_first()?;
+    let is_tcp = matches!(kind.to_ascii_lowercase().as_str(), "tcp" | "tcp4" | "tcp6");
+    let place = rest.iter().position(|word| command::socket_state(word).is_some()).filter(|_| is_tcp)?;
+    let ends = rest.get(..place)?.iter().filter(|word| word.contains([':', '.'])).count();
+    (ends == 2).then(|| rest.get(place).and_then(|word| command::socket_state(word))).flatten()
+}
+
+/// Counts the sockets of a list without a header.
+fn read_listed(lines: &[Line], context: &mut Context) -> usize {
+    let states: Vec<&str> = lines.iter().map_while(|line| listed(&line.text)).collect();
+    let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
+    states.iter().for_each(|state| *counts.entry(state).or_default() += 1.0);
+    let at = context.instant_of("ss");
+    for (state, count) in counts {
+        context.out.host(at, metrics::tcp::SOCKETS, Labels::new([("state", state)]), count);
+    }
+    states.len()
+}
+
+fn is_header(lines: &[Line]) -> bool {
     let first = text(lines, usize::from(text(lines, 0).starts_with(TITLE)));
     first.contains("Recv-Q") && first.contains("Send-Q") && (first.contains("State") || first.contains("Address"))
 }
@@ -117,6 +143,9 @@ fn only_state(header: &str, context: &Context) -> Option<&'static str> {
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
+    if !is_header(lines) {
+        return read_listed(lines, context);
+    }
     let at = context.instant_of("ss");
     // `netstat` writes a title above its header.
     let above = usize::from(text(lines, 0).starts_with(TITLE));
@@ -130,7 +159,7 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
     // Whether facts on the next line belong to the last connection.
     let mut is_open = false;
     let own = lines.get(above..).unwrap_or_default();
-    for (place, line) in (above + 1..).zip(rows(own, recognises)) {
+    for (place, line) in (above + 1..).zip(rows(own, is_header)) {
         used = place + 1;
         if line.text.starts_with([' ', '\t']) && socket(&line.text, None).is_none() {
             if let Some(last) = open.last_mut().filter(|_| is_open) {

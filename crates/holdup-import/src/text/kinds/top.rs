@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use holdup_recording::{Labels, events};
 use regex::Regex;
 
 use super::ps::{Counts, Row, comm, put_threads};
@@ -17,6 +18,9 @@ const DELAY_S: f64 = 3.0;
 
 /// From this share (0-1) of busy CPUs the processes' own shares tell how many CPUs there are.
 const BUSY: f64 = 0.9;
+
+/// Share (percent) of a CPU from which the kernel's freeing of memory holds others up.
+const RECLAIM_PERCENT: f64 = 20.0;
 
 /// Shares (percent) of CPU or memory from which a process is named in the recording.
 const NAMED_PERCENT: f64 = 1.0;
@@ -199,6 +203,10 @@ fn read(lines: &[Line], context: &mut Context) -> usize {
         if let Some(share) = shares[0] {
             used_percent += share;
             least_percent = least_percent.min(share);
+        }
+        if let Some(share) = shares[0].filter(|share| command.starts_with("kswapd") && *share >= RECLAIM_PERCENT) {
+            let text = format!("{command}, which frees memory, used {share:.0} % of a CPU");
+            context.out.event(report.at, events::ERROR, text, Labels::new([("error", events::RECLAIMING)]));
         }
         let is_large = shares.iter().flatten().any(|share| *share >= NAMED_PERCENT);
         if is_large && !head.is_threads && !command.is_empty() {

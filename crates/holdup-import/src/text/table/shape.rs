@@ -270,13 +270,20 @@ pub(super) fn between_bars(text: &str) -> &str {
 }
 
 /// The cells of a line, and whether a quote is open at its end. A quote within a cell is doubled, or
-/// stands behind a backslash.
+/// stands behind a backslash. Single quotes, as some clients write them, are not doubled: one that ends a cell
+/// stands before a separator.
 pub(super) fn cells(text: &str, separator: char) -> (Vec<String>, bool) {
     let (mut cells, mut cell) = (Vec::new(), String::new());
-    let mut is_quoted = false;
+    let (mut is_quoted, mut is_single) = (false, false);
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
+            '\'' if is_single => match chars.peek().is_none_or(|next| *next == separator) {
+                true => is_single = false,
+                false => cell.push(c),
+            },
+            c if is_single => cell.push(c),
+            '\'' if !is_quoted && cell.trim().is_empty() => is_single = true,
             '"' if is_quoted && chars.peek() == Some(&'"') => {
                 chars.next();
                 cell.push('"');
@@ -293,5 +300,5 @@ pub(super) fn cells(text: &str, separator: char) -> (Vec<String>, bool) {
         }
     }
     cells.push(cell);
-    (cells, is_quoted)
+    (cells, is_quoted || is_single)
 }

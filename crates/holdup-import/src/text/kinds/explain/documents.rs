@@ -48,6 +48,33 @@ fn read(document: &Document, context: &mut Context) {
     put_of(&tree, SOURCE, (text, count("executionTimeMillis")), context);
 }
 
+/// A slow operation as mongod logs it: what its plan read and returned.
+pub(in crate::text::kinds) fn read_record(document: &Document, context: &mut Context) {
+    let Some(attributes) = document.value.get("attr") else { return };
+    let text = |name: &str| attributes.get(name).and_then(Value::text);
+    let number = |name: &str| attributes.get(name).and_then(Value::number);
+    let (Some(plan), Some(took_ms)) = (text("planSummary"), number("durationMillis")) else {
+        return context.unread.extend(0..document.used);
+    };
+    let namespace = text("ns").unwrap_or_default();
+    let collection = namespace.split_once('.').map_or(namespace, |(_, collection)| collection);
+    let (kind, index) = plan.split_once(' ').map_or((plan, None), |(kind, index)| (kind, Some(index.to_owned())));
+    let returned = number("nreturned");
+    let node = Node {
+        kind: kind.to_owned(),
+        relation: Some(collection.to_owned()).filter(|name| !name.is_empty()),
+        index,
+        filter: attributes.at(&["command", "filter"]).and_then(condition),
+        rows_actual: returned,
+        rows_removed: number("docsExamined").zip(returned).map(|(read, kept)| (read - kept).max(0.0)),
+        loops: returned.map(|_| 1.0),
+        time_ms: Some(took_ms),
+        ..Node::default()
+    };
+    let command = attributes.get("command").and_then(|command| command_shape(command, namespace));
+    put_of(&node, SOURCE, (command.unwrap_or_default(), Some(took_ms)), context);
+}
+
 /// `find shop.orders filter { state: ? }`
 fn find(namespace: &str, filter: &Value) -> String {
     let part = |name: &str, value: Value| (name.to_owned(), value);

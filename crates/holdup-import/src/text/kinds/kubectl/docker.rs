@@ -8,16 +8,17 @@ use super::{bytes, each_row, has_columns};
 
 pub(in super::super) const KIND: Kind = Kind::lines("docker stats", recognises, read);
 
-const USAGE: [&str; 1] = ["MEM USAGE / LIMIT"];
+const USAGE: [&str; 2] = ["MEM USAGE / LIMIT", "MEM USAGE/LIMIT"];
+const NAME: [&str; 3] = ["NAME", "CONTAINER", "CONTAINER ID"];
 
 fn recognises(lines: &[Line]) -> bool {
-    has_columns(lines, &["NAME", "CPU %", USAGE[0]])
+    USAGE.iter().any(|usage| NAME.iter().any(|name| has_columns(lines, &[name, "CPU %", usage])))
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
     let now = context.instant_of(KIND.name);
     each_row(lines, context, recognises, |row, context| {
-        let name = row.text(&["NAME"])?;
+        let name = row.text(&NAME)?;
         let source = format!("docker:{name}");
         let cpus = number(row.text(&["CPU %"])?).map(|percent| percent / 100.0);
         let (used, limit) = row.text(&USAGE)?.split_once('/')?;
