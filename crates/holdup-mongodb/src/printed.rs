@@ -180,7 +180,15 @@ impl<'a, L: AsRef<str>> Reader<'a, L> {
             if self.is_cut {
                 break;
             }
-            items.push(self.value(depth + 1)?);
+            match self.value(depth + 1) {
+                Some(item) => items.push(item),
+                // What follows is no part of it: the document was cut there.
+                None if items.is_empty() => return None,
+                None => {
+                    self.is_cut = true;
+                    break;
+                }
+            }
             if !self.skip(',') && !self.is_cut && self.peek() != Some(']') {
                 return None;
             }
@@ -200,7 +208,11 @@ impl<'a, L: AsRef<str>> Reader<'a, L> {
                 c if c.is_alphanumeric() || c == '_' || c == '$' => {
                     self.word(|c| c.is_alphanumeric() || "_$.-".contains(c)).to_owned()
                 }
-                _ => return None,
+                _ if entries.is_empty() => return None,
+                _ => {
+                    self.is_cut = true;
+                    break;
+                }
             };
             if !self.skip(':') {
                 return self.is_cut.then_some(Value::Map(entries));

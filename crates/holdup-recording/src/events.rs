@@ -121,6 +121,8 @@ pub const DISK_BUSY: &str = "disk busy";
 pub const QUOTA_RAN_OUT: &str = "CPU quota ran out";
 /// `error` of [`ERROR`]: the kernel's thread that frees memory was busy.
 pub const RECLAIMING: &str = "memory reclaimed";
+/// `error` of [`ERROR`]: a command kept the one thread of a server for longer than its slow log allows.
+pub const SLOW_COMMAND: &str = "slow command";
 /// `error` of [`ERROR`]: a volume's credits for bursts are nearly used up.
 pub const CREDITS_LOW: &str = "burst credits low";
 /// `error` of [`ERROR`]: transaction ids ran short.
@@ -166,6 +168,12 @@ mod tests {
             ROWS_KEPT,
             REPEATED_STATEMENTS,
             HEAP_FULL,
+            WRITER_WAITED,
+            DISK_BUSY,
+            QUOTA_RAN_OUT,
+            RECLAIMING,
+            SLOW_COMMAND,
+            CREDITS_LOW,
             WRAPAROUND,
         ];
         let distinct: std::collections::BTreeSet<&str> = all.into_iter().chain(WHY).collect();

@@ -22,6 +22,8 @@ const LABEL: &str = "db_instance";
 
 /// Fewest points of a stretch that is more than a moment; a shorter view counts as a whole.
 const POINTS: usize = 4;
+/// A stretch of this length is more than a moment, whatever its points, nanoseconds.
+const LASTING_NS: i64 = 600_000_000_000;
 /// Share (0-1) of the points of a stretch that must be in the state.
 const MOSTLY: f64 = 0.8;
 /// Most points in a row that may be out of it.
@@ -101,7 +103,9 @@ impl Course<'_> {
         }
         let (from, to) = best?;
         let run = seen.get(from..=to)?;
-        if run.len() < POINTS && run.len() < seen.len() {
+        // Few points that somebody typed off a graph cover as much time as many of a file.
+        let lasts = run.last()?.0 - run.first()?.0 >= LASTING_NS;
+        if run.len() < POINTS && run.len() < seen.len() && !lasts {
             return None;
         }
         let values = || run.iter().map(|(_, value)| *value);

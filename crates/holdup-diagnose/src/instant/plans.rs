@@ -22,12 +22,47 @@ pub(crate) fn all<'a>(view: &View<'a>) -> Vec<Executed<'a>> {
     rows.filter_map(|row| Some(Executed { row, tree: Node::from_json(&row.plan)? })).collect()
 }
 
+/// The plans of the view without those that were the better one of two of a statement: what these read is not why it
+/// takes long.
+pub(crate) fn telling<'a>(view: &View<'a>) -> Vec<Executed<'a>> {
+    let all = all(view);
+    let is_better = |plan: &Executed<'_>| {
+        let took_ms = plan.took_ms().unwrap_or(f64::INFINITY);
+        all.iter().any(|other| plan.is_same(other) && other.took_ms().is_some_and(|ms| took_ms <= BETTER * ms))
+    };
+    let better: Vec<bool> = all.iter().map(is_better).collect();
+    all.into_iter().zip(better).filter(|(_, is_better)| !is_better).map(|(plan, _)| plan).collect()
+}
+
+/// Two plans of one statement: the better one takes at most this part (0-1) of the time.
+pub(crate) const BETTER: f64 = 1.0 / 3.0;
+
 impl Executed<'_> {
+    /// How long its execution took, milliseconds.
+    pub(crate) fn took_ms(&self) -> Option<f64> {
+        self.row.duration_ns.map(|ns| ns as f64 / 1e6).or(self.tree.time_ms)
+    }
+
+    /// Whether it is another plan of the same statement: by its text, or, if none stands above, by the tables that it reads.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let tables = |plan: &Self| {
+            let mut tables: Vec<String> =
+                plan.tree.all().into_iter().filter_map(|node| node.relation.clone()).collect();
+            tables.sort_unstable();
+            tables.dedup();
+            tables
+        };
+        self.row.shape != other.row.shape
+            && match (self.row.digest_text.is_empty(), other.row.digest_text.is_empty()) {
+                (false, false) => self.row.digest == other.row.digest,
+                _ => !tables(self).is_empty() && tables(self).iter().any(|table| tables(other).contains(table)),
+            }
+    }
+
     /// Share (0-1) of the plan's time in `node`, by the server's own timing of it without the steps below;
     /// none if it was not timed.
     pub(crate) fn share(&self, node: &Node) -> Option<f64> {
-        let whole =
-            self.row.duration_ns.map(|ns| ns as f64 / 1e6).or(self.tree.time_ms).filter(|whole| *whole > 0.0)?;
+        let whole = self.took_ms().filter(|whole| *whole > 0.0)?;
         Some((own_ms(node)? / whole).clamp(0.0, 1.0))
     }
 

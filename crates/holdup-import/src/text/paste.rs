@@ -59,9 +59,9 @@ pub(super) fn lines(bytes: &[u8], is_heading: fn(&str) -> bool) -> Vec<Line> {
     }
     for block in bare.chunk_by(|(_, line), (_, next)| line.trim().is_empty() == next.trim().is_empty()) {
         let indent = indentation(block);
-        all.extend(block.iter().map(|(number, line)| {
-            understood(*number, line.get(indent..).unwrap_or_default(), is_heading)
-        }));
+        all.extend(
+            block.iter().map(|(number, line)| understood(*number, line.get(indent..).unwrap_or_default(), is_heading)),
+        );
     }
     all
 }
@@ -288,7 +288,8 @@ mod tests {
         );
         let logs = b"db_1    | ready\ndb_1    |\napp_1 | up\ndb_1    | stopped\n";
         assert_eq!(texts(logs), ["ready", "", "app_1 | up", "stopped"]);
-        let drawn = "\u{2502} 10:01 LOG: one  \u{2502}\n\u{2502} 10:02 LOG: two  \u{2502}\n\u{2502} 10:03 LOG: six  \u{2502}\n";
+        let drawn =
+            "\u{2502} 10:01 LOG: one  \u{2502}\n\u{2502} 10:02 LOG: two  \u{2502}\n\u{2502} 10:03 LOG: six  \u{2502}\n";
         assert_eq!(texts(drawn.as_bytes()), ["10:01 LOG: one", "10:02 LOG: two", "10:03 LOG: six"]);
         let table = " state_1 | count\n active | 3\n idle | 4\n";
         assert_eq!(texts(table.as_bytes()), table.lines().collect::<Vec<_>>());
@@ -297,7 +298,10 @@ mod tests {
 
     #[test]
     fn a_block_of_code_loses_its_indentation_and_a_table_keeps_its_own() {
-        assert_eq!(texts(b"so::\n\n    +---+\n    | a |\n      b\n\nthen"), ["so::", "", "+---+", "| a |", "  b", "", "then"]);
+        assert_eq!(
+            texts(b"so::\n\n    +---+\n    | a |\n      b\n\nthen"),
+            ["so::", "", "+---+", "| a |", "  b", "", "then"]
+        );
         assert_eq!(texts(b" r  b\n 1  0\n"), [" r  b", " 1  0"]);
     }
 

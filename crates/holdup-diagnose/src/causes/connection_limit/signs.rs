@@ -41,7 +41,8 @@ fn pooler(facts: &Facts<'_>, signs: &mut Signs) {
     let Some(active) = clients(metrics::pgbouncer::ACTIVE_CLIENTS) else { return };
     let count = active.max + clients(metrics::pgbouncer::WAITING_CLIENTS).map_or(0.0, |waiting| waiting.max);
     if count >= NEARLY * most {
-        let text = format!("{} clients of PgBouncer, of {} that max_client_conn allows", thousands(count), thousands(most));
+        let text =
+            format!("{} clients of PgBouncer, of {} that max_client_conn allows", thousands(count), thousands(most));
         signs.add(FAIR, active.evidence(thousands(count), format!("below {}", thousands(most)), text));
     }
 }

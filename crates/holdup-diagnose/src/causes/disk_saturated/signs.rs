@@ -11,6 +11,9 @@ use crate::strength::{FAIR, STRONG, WEAK};
 /// Without a disk's own figures, this share (0-1) of iowait shows that threads wait for one.
 const WAITED: f64 = 0.2;
 
+/// Worth (0-1) of a disk without time left: it is what requests wait for, and not why.
+const ITSELF: f64 = 0.8;
+
 /// A latch that is held over so many seconds waits for the disk.
 const LATCH_S: f64 = 10.0;
 
@@ -25,6 +28,8 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     }
     let waiting = facts.idle.as_ref().filter(|(_, waiting, _)| facts.disk.is_none() && *waiting >= WAITED);
     signs.extend(FAIR, waiting.map(|(.., evidence)| evidence.clone()));
+    // Why it gets so much is another question, which the same figures may answer.
+    signs.extend(facts.of_disk(FAIR * ITSELF), facts.disk_that(|_| true));
     hung(facts, signs);
 }
 

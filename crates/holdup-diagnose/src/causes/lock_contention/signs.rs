@@ -1,7 +1,8 @@
 //! Most active sessions wait for a lock, or statements do by the server's own account.
 
 use holdup_recording::metrics;
-use holdup_recording::words::{ms, percent};
+use holdup_recording::words::{ms, percent, thousands};
+use holdup_signals::evidence::Evidence;
 
 use crate::instant::facts::Facts;
 use crate::instant::statements::{Heavy, READS};
@@ -19,6 +20,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     signs.extend(STRONG, facts.sessions_in(MOST, "waited for a lock", waits));
     let locks = ["row_lock", "metadata_lock", "table_lock"];
     signs.extend(STRONG, stacks::many(facts, &locks, "waited for a lock of the server"));
+    signs.extend(STRONG, long_wait(facts));
     holder(facts, signs);
     if facts.sessions.as_ref().is_none_or(|sessions| sessions.count(waits) < 1.0) {
         counted(facts, signs);
@@ -40,6 +42,16 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         let strength = if has_statement { FAIR } else { CERTAIN * (sessions / MOST).min(1.0) };
         signs.add(strength * (sessions / SOME).min(1.0), evidence.clone());
     }
+}
+
+/// A wait that no transaction of a service takes, whoever holds the lock.
+fn long_wait(facts: &Facts<'_>) -> Option<Evidence> {
+    const LONG_S: f64 = 60.0;
+    let rows = facts.view.sessions(&["true_state", "age_ns"]).ok()?;
+    let waits = rows.iter().filter(|row| row.true_state == "lock_wait").filter_map(|row| row.age_ns);
+    let longest_s = waits.max().map(|ns| ns as f64 / 1e9).filter(|longest_s| *longest_s >= LONG_S)?;
+    let text = format!("a session has waited for a lock for {} s", thousands(longest_s));
+    facts.sessions.as_ref()?.evidence(|of, _| of == "lock_wait", "seconds at most", text)
 }
 
 /// The session that others wait for. One waiter for a moment is usual.

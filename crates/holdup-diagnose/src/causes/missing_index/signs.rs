@@ -60,7 +60,7 @@ fn constraint(facts: &Facts<'_>, plan: &plans::Executed<'_>, signs: &mut Signs) 
 /// Plans by themselves: those of a heavy statement are weighed with it.
 fn plans(facts: &Facts<'_>, signs: &mut Signs) {
     let is_heavy = |digest: &str| facts.statements.heavy.iter().any(|heavy| heavy.of.digest == digest);
-    for plan in plans::all(&facts.view).iter().filter(|plan| !is_heavy(&plan.row.digest)) {
+    for plan in plans::telling(&facts.view).iter().filter(|plan| !is_heavy(&plan.row.digest)) {
         constraint(facts, plan, signs);
         let Some(scan) = Scan::worst(&facts.view, &plan.tree).filter(is_in_vain) else { continue };
         let share = plan.part(&scan.node);

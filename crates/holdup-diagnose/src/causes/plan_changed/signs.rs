@@ -6,7 +6,7 @@ use holdup_recording::words::{ms, percent, thousands};
 use holdup_signals::database::plans::{misestimate, parting};
 
 use crate::instant::facts::Facts;
-use crate::instant::plans::{self, Executed};
+use crate::instant::plans::{self, BETTER, Executed};
 use crate::instant::{SOME, Signs};
 use crate::strength::{FAIR, STRONG};
 
@@ -19,35 +19,18 @@ const ROWS: f64 = 1_000.0;
 /// An execution of this time is felt, milliseconds.
 const FELT_MS: f64 = 100.0;
 
-/// Two plans of one statement: the better one takes at most this part (0-1) of the time.
-const BETTER: f64 = 1.0 / 3.0;
-
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     let all = plans::all(&facts.view);
-    let took = |plan: &Executed<'_>| plan.row.duration_ns.map(|ns| ns as f64 / 1e6).or(plan.tree.time_ms);
-    let slow = all.iter().filter_map(|plan| Some((plan, took(plan).filter(|took| *took >= FELT_MS)?)));
+    let slow = all.iter().filter_map(|plan| Some((plan, plan.took_ms().filter(|took| *took >= FELT_MS)?)));
     let Some((worst, worst_ms)) = slow.max_by(|(_, a), (_, b)| a.total_cmp(b)) else { return };
     wrong(facts, worst, signs);
-    let same = all.iter().filter(|plan| is_same(plan, worst) && plan.row.shape != worst.row.shape);
-    let others = same.filter_map(|plan| Some((plan, took(plan).filter(|took| *took <= BETTER * worst_ms)?)));
+    let same = all.iter().filter(|plan| plan.is_same(worst));
+    let others = same.filter_map(|plan| Some((plan, plan.took_ms().filter(|took| *took <= BETTER * worst_ms)?)));
     if let Some((other, other_ms)) = others.min_by(|(_, a), (_, b)| a.total_cmp(b)) {
-        let differs = parting(&other.tree, &worst.tree).map_or_else(String::new, |parting| format!(": {}", parting.text()));
+        let differs =
+            parting(&other.tree, &worst.tree).map_or_else(String::new, |parting| format!(": {}", parting.text()));
         let text = format!("one plan took {}, another one {}{differs}", ms(worst_ms), ms(other_ms));
         signs.add(STRONG, worst.evidence(&facts.view, ms(worst_ms), &text));
-    }
-}
-
-/// Whether two plans are of one statement: by its text, or, if none stands above them, by the tables that they read.
-fn is_same(one: &Executed<'_>, other: &Executed<'_>) -> bool {
-    let tables = |plan: &Executed<'_>| {
-        let mut tables: Vec<String> = plan.tree.all().into_iter().filter_map(|node| node.relation.clone()).collect();
-        tables.sort_unstable();
-        tables.dedup();
-        tables
-    };
-    match (one.row.digest_text.is_empty(), other.row.digest_text.is_empty()) {
-        (false, false) => one.row.digest == other.row.digest,
-        _ => tables(one) == tables(other),
     }
 }
 
@@ -60,8 +43,7 @@ fn whole_ms(node: &Node) -> Option<f64> {
 fn wrong(facts: &Facts<'_>, plan: &Executed<'_>, signs: &mut Signs) {
     let Some((node, factor)) = misestimate(&plan.tree) else { return };
     let (Some(expected), Some(came)) = (node.rows_estimated, node.rows_actual) else { return };
-    let whole_ms_of_plan = plan.row.duration_ns.map(|ns| ns as f64 / 1e6).or(plan.tree.time_ms);
-    let share = whole_ms(node).zip(whole_ms_of_plan).map_or(0.0, |(own, whole)| (own / whole.max(1e-9)).min(1.0));
+    let share = whole_ms(node).zip(plan.took_ms()).map_or(0.0, |(own, whole)| (own / whole.max(1e-9)).min(1.0));
     if factor < WRONG || came.max(expected) < ROWS || share < SOME {
         return;
     }
@@ -130,8 +112,10 @@ mod tests {
         let rows = (100.0, 100.0);
         assert!(is_sign(vec![plan("Index Scan", 9_000.0, rows), plan("Seq Scan", 700.0, rows)]));
         assert!(!is_sign(vec![plan("Index Scan", 900.0, rows), plan("Seq Scan", 700.0, rows)]));
-        let other = Plan { digest: "b".to_owned(), digest_text: "select 2".to_owned(), ..plan("Seq Scan", 700.0, rows) };
-        let one = Plan { digest: "a".to_owned(), digest_text: "select 1".to_owned(), ..plan("Index Scan", 9_000.0, rows) };
+        let other =
+            Plan { digest: "b".to_owned(), digest_text: "select 2".to_owned(), ..plan("Seq Scan", 700.0, rows) };
+        let one =
+            Plan { digest: "a".to_owned(), digest_text: "select 1".to_owned(), ..plan("Index Scan", 9_000.0, rows) };
         assert!(!is_sign(vec![one, other]));
     }
 }

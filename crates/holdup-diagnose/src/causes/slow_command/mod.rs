@@ -21,6 +21,7 @@ pub const DEFINITION: Definition = Definition {
     occurs: Occurs::OnRedis,
     traits: &[Trait::LongStatement],
     signs: Some(signs::find),
+    errors: &[(holdup_recording::events::SLOW_COMMAND, crate::strength::FAIR)],
     ..Definition::new(Cause::SlowCommand, DOC, Judge::Alone(judge), &NEXT)
 };
 

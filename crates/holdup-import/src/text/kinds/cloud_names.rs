@@ -23,7 +23,13 @@ fn cells(line: &str) -> Vec<&str> {
     let line = line.trim();
     match line.contains('|') {
         true => line.trim_matches('|').split('|').map(str::trim).take(CELLS).collect(),
-        false => line.split(['\t', ',', ':', '=']).flat_map(|part| part.split("  ")).map(str::trim).filter(|cell| !cell.is_empty()).take(CELLS).collect(),
+        false => line
+            .split(['\t', ',', ':', '='])
+            .flat_map(|part| part.split("  "))
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .take(CELLS)
+            .collect(),
     }
 }
 
@@ -42,7 +48,8 @@ fn row(line: &str) -> Option<(String, Vec<Option<f64>>)> {
         number(&cell.replace(',', "")).map(|value| value * factor)
     };
     let values: Vec<Option<f64>> = values.iter().map(value).collect();
-    (values.iter().any(Option::is_some) && values.len() <= 2 * values.iter().flatten().count()).then_some((metric, values))
+    (values.iter().any(Option::is_some) && values.len() <= 2 * values.iter().flatten().count())
+        .then_some((metric, values))
 }
 
 /// Times of day in a header, nanoseconds, behind its first cell.
@@ -60,7 +67,8 @@ fn times(line: &str) -> Option<Vec<i64>> {
 }
 
 fn recognises(lines: &[Line]) -> bool {
-    row(text(lines, 0)).is_some() || times(text(lines, 0)).is_some() && (1..=1 + RULES).any(|at| row(text(lines, at)).is_some())
+    row(text(lines, 0)).is_some()
+        || times(text(lines, 0)).is_some() && (1..=1 + RULES).any(|at| row(text(lines, at)).is_some())
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
@@ -100,7 +108,10 @@ mod tests {
     #[test]
     fn a_row_begins_with_the_name_that_the_provider_gave() {
         let ratio = "aws_burst_balance_ratio".to_owned();
-        assert_eq!(of("| BurstBalance (%) | 90 | 25 | 0 |"), Some((ratio.clone(), vec![Some(0.9), Some(0.25), Some(0.0)])));
+        assert_eq!(
+            of("| BurstBalance (%) | 90 | 25 | 0 |"),
+            Some((ratio.clone(), vec![Some(0.9), Some(0.25), Some(0.0)]))
+        );
         assert_eq!(of("BurstBalance: 3%"), Some((ratio, vec![Some(0.03)])));
         assert_eq!(of("WriteLatency (ms)\t250"), Some(("aws_write_latency_seconds".to_owned(), vec![Some(0.25)])));
         for other in ["BurstBalance fell to zero", "Other (ms) | 3", "burst balance: 3", "WriteLatency (apples) | 3"] {
@@ -110,7 +121,8 @@ mod tests {
 
     #[test]
     fn a_header_gives_the_times_also_over_midnight() {
-        let minutes = |line: &str| times(line).map(|all| all.into_iter().map(|at| at / 60_000_000_000).collect::<Vec<_>>());
+        let minutes =
+            |line: &str| times(line).map(|all| all.into_iter().map(|at| at / 60_000_000_000).collect::<Vec<_>>());
         assert_eq!(minutes("| | 23:50 | 00:10 |"), Some(vec![1430, 1450]));
         assert_eq!(minutes("| metric | a | b |"), None);
     }

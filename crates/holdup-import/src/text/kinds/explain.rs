@@ -85,7 +85,7 @@ fn form(lines: &[Line]) -> Option<Form> {
     let skip = lines.iter().take(ABOVE).take_while(|line| is_above(line)).count();
     let first = bare(lines.get(skip)?);
     let content = first.trim_start();
-    let is_postgresql = content.contains("  (cost=") && content.contains("..") && content.contains(" width=")
+    let is_postgresql = content.contains("  (cost=") && content.contains("..") && content.contains(" rows=")
         || content.contains("  (actual ") && content.contains(" loops=") && !content.starts_with("->");
     if is_postgresql && !content.starts_with("->") {
         return Some(Form::Text);

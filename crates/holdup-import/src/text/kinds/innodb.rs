@@ -10,7 +10,7 @@ use holdup_recording::metrics::{Metric, mysql};
 use holdup_recording::{Labels, metrics};
 
 use super::processlist::SOURCE;
-use super::{Context, Kind, Line, Report, footer_line, number, text};
+use super::{Context, Kind, Line, Report, footer_line, number, text, until_blank};
 
 pub(super) const KIND: Kind = Kind::lines(NAME, recognises, read);
 
@@ -67,6 +67,7 @@ fn recognises(lines: &[Line]) -> bool {
     let is_title = |at: usize| text(lines, at).contains("INNODB MONITOR OUTPUT");
     let first = text(lines, 0);
     match first {
+        _ if is_transaction(first) => true,
         _ if first.starts_with("====") => is_title(1),
         // The vertical form: row, type, name, status.
         _ if first.starts_with("***") => text(lines, 1).contains("InnoDB") && (2..7).any(is_title),
@@ -78,6 +79,11 @@ fn recognises(lines: &[Line]) -> bool {
         "TRANSACTIONS" | "SEMAPHORES" | "LATEST DETECTED DEADLOCK" => text(lines, 1).starts_with("----"),
         _ => is_title(0) && !first.starts_with("END OF"),
     }
+}
+
+/// Whether a transaction begins here, cut out of the status.
+fn is_transaction(line: &str) -> bool {
+    line.starts_with("---TRANSACTION ")
 }
 
 /// The number after `words` in a line. Before 5.1 a position is two numbers of 32 bits.
@@ -100,6 +106,12 @@ fn sections(lines: &[Line]) -> Vec<(&'static str, &[Line])> {
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
+    if is_transaction(text(lines, 0)) {
+        let used = until_blank(lines);
+        let at = context.instant();
+        transactions::read(lines.get(..used).unwrap_or_default(), at, context);
+        return used;
+    }
     let end = lines.iter().position(|line| line.text.starts_with("END OF INNODB MONITOR OUTPUT"));
     let mut used = end.map_or(lines.len(), |end| end + 1);
     if text(lines, used).starts_with("====") {

@@ -361,7 +361,11 @@ const MEANINGS: &[Meaning] = &[
 const BY_NUMBER: [(fn(&str) -> bool, Meaning); 2] = [
     (
         is_often_throttled,
-        error(events::QUOTA_RAN_OUT, "a monitor saw the quota of CPU run out in more than a quarter of its periods", &[]),
+        error(
+            events::QUOTA_RAN_OUT,
+            "a monitor saw the quota of CPU run out in more than a quarter of its periods",
+            &[],
+        ),
     ),
     (
         is_slow_checkpoint,
@@ -467,7 +471,10 @@ mod tests {
             ("Maximum number of threads (200) created for connector with port 8443", events::WORKERS_BUSY),
             ("java.net.SocketTimeoutException: Read timed out", events::UPSTREAM_TIMEOUT),
             ("Description: 38.42% throttling of CPU in namespace shop for container web", events::QUOTA_RAN_OUT),
-            ("LOG:  checkpoint complete: wrote 9 buffers; write=11.2 s, sync=7.411 s, total=18.6 s", events::CHECKPOINTS),
+            (
+                "LOG:  checkpoint complete: wrote 9 buffers; write=11.2 s, sync=7.411 s, total=18.6 s",
+                events::CHECKPOINTS,
+            ),
             ("USE eager loading detected\n  Post => [:author]", events::REPEATED_STATEMENTS),
         ] {
             assert_eq!(of(line), Some(meant), "{line}");

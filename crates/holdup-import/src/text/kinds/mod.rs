@@ -55,6 +55,7 @@ mod ps;
 mod puma;
 mod quotas;
 mod redis;
+mod redis_slow;
 mod replica;
 mod sadf;
 mod sar;
@@ -234,6 +235,7 @@ pub(super) const KINDS: &[Kind] = &[
     php_fpm::KIND,
     sockets::KIND,
     sockets::SUMMARY,
+    sockets::QUEUES,
     memory::FREE,
     memory::MEMINFO,
     df::KIND,
@@ -281,6 +283,7 @@ pub(super) const KINDS: &[Kind] = &[
     netstat::KIND,
     sysctl::KIND,
     redis::KIND,
+    redis_slow::KIND,
     puma::KIND,
     sadf::KIND,
     mongodb::STATUS_KIND,

@@ -8,8 +8,10 @@ use super::{Context, Kind, Line, number, text};
 pub(super) const KIND: Kind = Kind::lines("netstat -s", recognises, read);
 
 /// The words of `netstat -s` after the number, the name in `nstat`, and the metric.
-const COUNTERS: [(&str, &str, Metric); 14] = [
+const COUNTERS: [(&str, &str, Metric); 15] = [
     ("times the listen queue of a socket overflowed", "TcpExtListenOverflows", metrics::tcp::LISTEN_OVERFLOWS),
+    // Of FreeBSD.
+    ("listen queue overflows", "ListenQueueOverflows", metrics::tcp::LISTEN_OVERFLOWS),
     ("SYNs to LISTEN sockets", "TcpExtListenDrops", metrics::tcp::LISTEN_DROPS),
     ("segments retransmi", "TcpRetransSegs", metrics::tcp::RETRANSMITTED_SEGMENTS),
     ("segments sen", "TcpOutSegs", metrics::tcp::SENT_SEGMENTS),

@@ -8,6 +8,8 @@ use crate::text::out::TITLES;
 
 /// The session of a process with this command line; none for the server's own processes.
 pub(super) fn session(command: &str, pid: i64, at: i64) -> Option<Session> {
+    // `ps f` draws the tree of processes before it.
+    let command = command.trim_start_matches([' ', '\\', '_', '|']);
     let title = command.trim().strip_prefix("postgres: ")?;
     let words: Vec<&str> = title.split_whitespace().collect();
     // Before the client stand user and database, and maybe the cluster's name.
@@ -51,6 +53,7 @@ mod tests {
             ("postgres: app shop 10.0.0.5(41234) idle", Some(("idle", "app"))),
             ("postgres: 16/main: app shop 10.0.0.5(41234) idle in transaction", Some(("idle_in_transaction", "app"))),
             ("postgres: app shop [local] UPDATE waiting", Some(("lock_wait", "app"))),
+            ("\\_ postgres: 13/main: app shop 10.0.0.5(41234) PARSE waiting", Some(("lock_wait", "app"))),
             ("postgres: app shop 10.0.0.5(41234) SELECT", Some(("executing", "app"))),
             ("postgres: autovacuum launcher", None),
             ("postgres: walwriter", None),

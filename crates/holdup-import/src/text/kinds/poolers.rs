@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
-use holdup_recording::secret::settings::is_secret_in_postgresql;
 use holdup_recording::metrics::{Metric, pgbouncer, proxysql};
+use holdup_recording::secret::settings::is_secret_in_postgresql;
 
 use super::{Columns, Context, Kind, Table};
 

@@ -20,7 +20,8 @@ const STATES: [&str; 6] =
     ["active", "idle", "idle in transaction", "idle in transaction (aborted)", "fastpath function call", "disabled"];
 
 /// Columns with the time since a statement began, as people name them.
-const AGES: [&str; 12] = [
+const AGES: [&str; 13] = [
+    "dur",
     "query_age",
     "age",
     "duration",
@@ -37,7 +38,10 @@ const AGES: [&str; 12] = [
 
 /// Columns as they are called since 9.2 and before.
 const PID: [&str; 2] = ["pid", "procpid"];
-const QUERY: [&str; 2] = ["query", "current_query"];
+const QUERY: [&str; 3] = ["query", "current_query", "q"];
+
+/// Columns with the sessions that one waits for.
+const BLOCKED_BY: [&str; 3] = ["pg_blocking_pids", "blocked_by", "blocking_pids"];
 
 /// Columns that only lists of PostgreSQL's sessions have.
 const OF_SESSIONS: [&str; 12] = [
@@ -65,6 +69,7 @@ fn is_activity(columns: &Columns<'_>) -> bool {
         || columns.has_any(&["calls", "phase", "granted", "sync_state", "relname", "count", "cl_waiting"]);
     let has_pid = columns.has_any(&PID);
     let is_enough = match has_pid {
+        true if columns.has_any(&BLOCKED_BY) => true,
         true => says >= 2 || says >= 1 && (of_sessions >= 1 || is_asked) || columns.has(&["state"]),
         false => says >= 1 && (of_sessions >= 2 || is_asked),
     };
@@ -198,7 +203,7 @@ pub(super) fn session(row: &Row<'_, '_>, pid: i64, at: i64) -> Session {
     let began = cell("query_start").or(cell("state_change")).and_then(|time| clock::leading(time).0);
     let shown = seconds_of(row, &AGES).or_else(|| row.number(&["duration_s", "seconds", "age_s", "secs"]));
     let age_ns = began.map(|began| at.saturating_sub(began)).filter(|age| *age >= 0);
-    let blocked = row.text(&["pg_blocking_pids", "blocked_by", "blocking_pids"]);
+    let blocked = row.text(&BLOCKED_BY);
     let blocked = blocked.and_then(|pids| number(pids.trim_matches(['{', '}']).split(',').next()?));
     Session {
         observed_at: at,

@@ -6,11 +6,8 @@ use holdup_recording::metrics::kubernetes;
 
 use super::{Context, Kind, Table};
 
-pub(super) const KIND: Kind = Kind::table(
-    "periods of a CPU quota",
-    |columns| columns.has_any(&PERIODS) && columns.has_any(&THROTTLED),
-    read,
-);
+pub(super) const KIND: Kind =
+    Kind::table("periods of a CPU quota", |columns| columns.has_any(&PERIODS) && columns.has_any(&THROTTLED), read);
 
 /// The source of what containers' own counters say.
 const SOURCE: &str = "kubernetes:pasted";

@@ -6,7 +6,7 @@ use holdup_recording::layouts::redis::{SETTINGS, field, figures};
 use super::{Context, Kind, Line, text};
 
 /// The source of what Redis says.
-const SOURCE: &str = "redis://pasted";
+pub(super) const SOURCE: &str = "redis://pasted";
 
 pub(super) const KIND: Kind = Kind::lines("Redis INFO", recognises, read);
 

@@ -9,6 +9,31 @@ pub(super) const KIND: Kind = Kind::lines("sockets by state", recognises, read);
 
 pub(super) const SUMMARY: Kind = Kind::lines("ss -s", |lines| is_summary(text(lines, 0)), read_summary);
 
+/// `netstat -L` of FreeBSD: the accept queue, what is half open, and the limit.
+pub(super) const QUEUES: Kind = Kind::lines(
+    "netstat -L",
+    |lines| queue(text(lines, 0)).is_some(),
+    |lines, context| {
+        let at = context.instant_of("netstat -L");
+        let queues: Vec<_> = lines.iter().map_while(|line| queue(&line.text)).collect();
+        for (port, length, limit) in &queues {
+            let labels = Labels::new([("port", port.to_string())]);
+            context.out.host(at, metrics::tcp::ACCEPT_QUEUE_LENGTH, labels.clone(), *length);
+            context.out.host(at, metrics::tcp::ACCEPT_QUEUE_LIMIT, labels, *limit);
+        }
+        queues.len()
+    },
+);
+
+/// `tcp4  192/0/128  *.80`
+fn queue(line: &str) -> Option<(u16, f64, f64)> {
+    let mut words = line.split_whitespace();
+    let (kind, figures, address) = (words.next()?, words.next()?, words.next()?);
+    let (length, rest) = figures.split_once('/').filter(|_| kind.starts_with("tcp"))?;
+    let (_, limit) = rest.split_once('/')?;
+    Some((address.rsplit(['.', ':']).next()?.parse().ok()?, number(length)?, number(limit)?))
+}
+
 /// The names in the summary, and the states.
 const NAMES: [(&str, &str); 2] = [("estab", "ESTAB"), ("timewait", "TIME-WAIT")];
 

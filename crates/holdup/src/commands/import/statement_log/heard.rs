@@ -95,7 +95,9 @@ pub(super) fn is_log(head: &[u8]) -> bool {
             let before = line.split_once(severity).map(|(before, _)| before);
             // A window of a terminal is drawn around lines that were copied from it.
             before.is_some_and(|before| {
-                before.len() < 300 && before.chars().any(|char| char.is_ascii_digit()) && !before.starts_with('\u{2502}')
+                before.len() < 300
+                    && before.chars().any(|char| char.is_ascii_digit())
+                    && !before.starts_with('\u{2502}')
             })
         });
         own += usize::from(is_one);
