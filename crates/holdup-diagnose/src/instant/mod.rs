@@ -113,6 +113,11 @@ impl Signs {
         self.add(strength, Sign { evidence, share: Some(share) });
     }
 
+    /// Whether there is none so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// All of them together; none without a sign.
     pub(crate) fn weigh(mut self) -> Option<Weighed> {
         let missed: f64 = self.all.iter().map(|(strength, _)| 1.0 - strength.chance()).product();

@@ -1,9 +1,10 @@
 //! Threads that wait for a disk whose own figures are missing, or that has no time left.
 
 use holdup_recording::events;
+use holdup_signals::Disk;
 use holdup_signals::host::disk_waits::Wait;
 
-use crate::instant::facts::Facts;
+use crate::instant::facts::{DiskWork, Facts};
 use crate::instant::hung::{self, STORAGE, waits_in};
 use crate::instant::{Signs, is_removal};
 use crate::strength::{FAIR, STRONG, WEAK};
@@ -12,7 +13,7 @@ use crate::strength::{FAIR, STRONG, WEAK};
 const WAITED: f64 = 0.2;
 
 /// Worth (0-1) of a disk without time left: it is what requests wait for, and not why.
-const ITSELF: f64 = 0.8;
+const ITSELF: f64 = 0.6;
 
 /// A latch that is held over so many seconds waits for the disk.
 const LATCH_S: f64 = 10.0;
@@ -28,9 +29,13 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     }
     let waiting = facts.idle.as_ref().filter(|(_, waiting, _)| facts.disk.is_none() && *waiting >= WAITED);
     signs.extend(FAIR, waiting.map(|(.., evidence)| evidence.clone()));
-    // Why it gets so much is another question, which the same figures may answer.
-    signs.extend(facts.of_disk(FAIR * ITSELF), facts.disk_that(|_| true));
     hung(facts, signs);
+    // Why it gets so much is another question. Windows of readahead and reads for each page that is needed answer it.
+    let is_known = |(disk, _): (&Disk, DiskWork)| facts.readahead(&disk.device).is_some();
+    let has_reason = facts.read_per_fault.is_some() || facts.full_disk().is_some_and(is_known);
+    if signs.is_empty() && !has_reason {
+        signs.extend(facts.of_disk(FAIR * ITSELF), facts.disk_that(|_| true));
+    }
 }
 
 /// Threads that hang in reads or writes of files. A disk that returns errors or has time left is not
