@@ -60,7 +60,7 @@ pub(super) struct Measure {
     pub spread: f64,
     /// A smaller difference does not count, in the unit.
     pub least: f64,
-    /// For percentiles of response time.
+    /// For percentiles of times.
     pub with_unanswered: Option<WithUnanswered>,
     /// Whether `value` is the least that it can be.
     pub is_least: bool,

@@ -121,7 +121,7 @@ fn counting_unanswered(groups: &[Group]) -> Option<(Vec<Group>, String)> {
     };
     let shares: Vec<String> = each.iter().map(share).collect();
     let note = format!(
-        "Percentiles of response time count every request that was due: one without an answer ({}) is slower than \
+        "Percentiles count every request that was due: one without an answer ({}) is slower than \
          any answer, and took at least as long as the client would have waited.",
         shares.join(", ")
     );

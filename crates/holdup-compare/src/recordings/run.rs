@@ -167,9 +167,8 @@ fn operation_measures(
     for (kind, timed, all) in kinds {
         for (percent, q) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
             let Some((value, error)) = percentile(timed, &phases, all, q) else { continue };
-            let with_unanswered = (kind == "response time").then(|| unanswered.percentile(timed, &phases, all, q));
             measures.push(Measure {
-                with_unanswered: with_unanswered.flatten(),
+                with_unanswered: unanswered.percentile(timed, &phases, all, q),
                 is_headline: is_headline && kind == "response time" && percent != "p99",
                 error: error.unwrap_or(0.0),
                 spread: TIME_SPREAD,
