@@ -112,8 +112,10 @@ fn calls(random: &mut Random) -> SyntheticRecording {
     )
 }
 
-/// Draws of every kind, whose causes have a bound.
-const DRAWS: [(&[Cause], fn(&mut Random) -> SyntheticRecording); 6] = [
+/// Causes that have a bound, and what draws a recording of their events.
+type Draw = (&'static [Cause], fn(&mut Random) -> SyntheticRecording);
+
+const DRAWS: [Draw; 6] = [
     (&[Cause::ConnectionStorm, Cause::ConnectionPerRequest], connections),
     (&[Cause::RuntimePause, Cause::ProcessStopped], stops),
     (&[Cause::CpuThrottled], throttled),
