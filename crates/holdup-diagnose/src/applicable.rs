@@ -10,6 +10,8 @@
 //! lengthened it. At a documented limit of the instance or volume, causes that raise the demand do
 //! not compete either: the limit is known to bind, whatever raised the demand.
 
+mod asked;
+
 use crate::cause::Cause;
 use holdup_recording::Recording;
 use holdup_recording::manifest::{Coverage, CoverageState};
@@ -45,11 +47,7 @@ pub(crate) fn ask_for_watched(open: &mut [NotJudged], recording: &Recording) {
     let watched = Watched::from_recording(recording);
     let coverage = &recording.manifest.coverage;
     let figures = figures_instead(coverage);
-    let phrases = match watched {
-        Watched { postgresql: true, mysql: false, mongodb: false, .. } => AS_POSTGRESQL,
-        Watched { mysql: true, postgresql: false, mongodb: false, .. } => AS_MYSQL,
-        _ => &[],
-    };
+    let phrases = watched.phrases();
     for one in open {
         for (of_any, of_watched) in phrases {
             one.enable = one.enable.replace(of_any, of_watched);
@@ -93,52 +91,23 @@ fn watched_command(enable: &str, coverage: &[Coverage]) -> Option<String> {
     asked.find_map(|entry| entry.enable.clone())
 }
 
-/// Sources of which one is enough: if it is watched, asking for it again says nothing. Of processes
-/// and packets there may be others to watch.
-const ENOUGH: &[&str] = &[
-    "host",
-    "tracepoints",
-    "otlp",
-    "mysql://",
-    "postgresql://",
-    "mongodb://",
-    "pgbouncer://",
-    "proxysql://",
-    "server:",
-];
-
-/// The watched source that `enable` asks for first, and what `enable` says after its address.
-fn watched_already<'c, 'e>(enable: &'e str, coverage: &'c [Coverage]) -> Option<(&'c Coverage, &'e str)> {
-    let asked = enable.strip_prefix("--watch ")?;
-    let kind = ENOUGH.iter().find(|kind| asked.starts_with(**kind))?;
-    let (address, rest) = asked.split_at(asked.find([' ', ',', ';']).unwrap_or(asked.len()));
-    let is_it = |entry: &&Coverage| match kind.ends_with([':', '/']) {
-        true => entry.source.starts_with(kind),
-        false => entry.source == address || entry.source.starts_with(&format!("{kind}:")) && address == *kind,
-    };
-    let entry = coverage.iter().filter(|entry| !entry.source.contains(' ')).find(is_it)?;
-    Some((entry, rest.trim_start_matches([' ', ',', ';'])))
-}
-
-/// What a watched source lacks of what `enable` asks it for: an answer, a setting or a right, or else
-/// what is `missing`. None if another source is meant, e.g. the host of another machine.
+/// What watched sources lack of what `enable` asks them for: an answer, a setting or a right, or else
+/// what is `missing`; if it also asks for others, those. None if only other sources are meant, e.g. the
+/// host of another machine.
 fn lacked(enable: &str, missing: &str, coverage: &[Coverage]) -> Option<String> {
-    let (entry, rest) = watched_already(enable, coverage)?;
+    let asked = asked::read(enable);
+    let others = asked::others(&asked, coverage)?;
+    let (first, entry) = asked.iter().find_map(|one| Some((one, one.watched(coverage)?)))?;
     let source = &entry.source;
     if matches!(entry.state, CoverageState::Absent) {
         return Some(entry.enable.clone().unwrap_or_else(|| format!("an answer from {source}")));
     }
-    // Another source, which may be watched, too.
-    if let Some(at) = rest.find("--watch ") {
-        let other = &rest[at..];
-        return lacked(other, missing, coverage).or_else(|| Some(other.to_owned()));
+    if !others.is_empty() {
+        return Some(asked::say(&others, &asked));
     }
-    let begins = |words: &[&str]| words.iter().any(|word| rest.starts_with(word));
-    match rest.split_once(' ') {
-        _ if begins(&["on ", "of a newer "]) => None,
-        Some(("and" | "or", other)) if other.contains(':') => Some(format!("--watch {other}")),
+    match first.rest.split_once(' ') {
         Some(("or", other)) => Some(other.to_owned()),
-        _ if begins(&["with ", "as "]) => Some(format!("{source} {rest}")),
+        Some(("with" | "as", _)) => Some(format!("{source} {}", first.rest)),
         _ => Some(format!("{missing} from {source}")),
     }
 }
@@ -146,8 +115,11 @@ fn lacked(enable: &str, missing: &str, coverage: &[Coverage]) -> Option<String> 
 /// `split` without a source that is watched: it says what that source lacks.
 pub(crate) fn ask_for_lacking(split: SplitReport, recording: &Recording) -> SplitReport {
     let coverage = &recording.manifest.coverage;
+    let phrases = Watched::from_recording(recording).phrases();
+    let of_watched = |text: &str| phrases.iter().fold(text.to_owned(), |text, (any, this)| text.replace(any, this));
+    let split = SplitReport { watch: split.watch.as_deref().map(of_watched), ..split };
     let asked = split.watch.as_ref().map(|watch| format!("--watch {watch}")).unwrap_or_default();
-    let Some((entry, _)) = watched_already(&asked, coverage) else { return split };
+    let Some(entry) = asked::read(&asked).first().and_then(|one| one.watched(coverage)) else { return split };
     let (measure, source) = (&split.measure, &entry.source);
     let measure = format!("{measure}, which {source} does not give");
     SplitReport { measure, command: watched_command(&asked, coverage), watch: None, ..split }
@@ -208,6 +180,15 @@ impl Watched {
             postgresql: has("postgresql://") || has("postgres://"),
             mongodb: has("mongodb://"),
             redis: has("redis:"),
+        }
+    }
+
+    /// Phrases that ask for any database, and what they are for the only kind that was watched.
+    fn phrases(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self { postgresql: true, mysql: false, mongodb: false, .. } => AS_POSTGRESQL,
+            Self { mysql: true, postgresql: false, mongodb: false, .. } => AS_MYSQL,
+            _ => &[],
         }
     }
 
@@ -299,7 +280,24 @@ mod tests {
         ] {
             assert_eq!(asked(other), None, "{other}");
         }
+        // Wherever they stand in the sentence, and whichever database it is.
+        let coverage = [
+            entry("mongodb://h:27017", CoverageState::Complete),
+            entry("server:8080", CoverageState::Complete),
+            entry("host", CoverageState::Complete),
+        ];
+        let asked = |enable: &str| lacked(enable, "its rate", &coverage);
+        let any = "--watch mysql://… or postgresql://… or mongodb://…";
+        assert_eq!(asked(any).as_deref(), Some("its rate from mongodb://h:27017"));
+        let app = "--watch prometheus:http://APP/metrics or --watch mysql://USER@HOST:PORT or --watch mongodb://h, or load from holdup run";
+        assert_eq!(asked(app).as_deref(), Some("--watch prometheus:http://APP/metrics"));
+        let way = "--watch server:PORT of the app, beside --watch mysql://USER@HOST:PORT or mongodb://USER@HOST:PORT; and --watch host on the database's machine, for its round trips";
+        assert_eq!(asked(way).as_deref(), Some("--watch host on the database's machine, for its round trips"));
+        let packets = "--watch wire:PORT, or --watch server:PORT of the app, or pid:N of the app";
+        assert_eq!(asked(packets).as_deref(), Some("--watch wire:PORT or --watch pid:N of the app"));
+        assert_eq!(asked("--watch mysql://… or postgresql://…, of the replica"), None);
         let coverage = [entry("mysql://h:3306", CoverageState::Complete)];
+        assert_eq!(lacked("--watch mysql://… or postgresql://… of the replica", "calls", &coverage), None);
         let statements = "--watch mysql://USER@HOST:PORT, with performance_schema=ON";
         let told = lacked(statements, "calls", &coverage);
         assert_eq!(told.as_deref(), Some("mysql://h:3306 with performance_schema=ON"));

@@ -3,6 +3,8 @@
 
 mod volume;
 
+use std::collections::BTreeMap;
+
 use crate::case::Case;
 use crate::verdict::{Reading, round};
 use holdup_recording::metrics;
@@ -51,14 +53,14 @@ const RATES: &[Rate] = &[
     ("context switches per second", "switches/s", metrics::host::CONTEXT_SWITCHES.name, &[], None),
 ];
 
+const SECOND_NS: i64 = 1_000_000_000;
+
 /// Every indicator that was recorded.
 pub fn collect(case: &Case<'_>) -> Vec<Reading> {
     let view = judged(case);
     let mut readings = Readings(Vec::new());
     let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], "").map_or(1.0, |g| g.mean.max(1.0));
-    if let Ok(load) = view.gauge(metrics::host::LOAD_AVERAGE_1M.name, &[], "") {
-        readings.put("load average (1 minute, maximum)", "a CPU", load.max / cpus, Some(false));
-    }
+    readings.load_averages(&view);
     for (name, state, more_is_better) in [
         ("threads in uninterruptible sleep (mean)", "D", Some(false)),
         ("threads running or runnable (mean)", "R", None),
@@ -84,9 +86,7 @@ pub fn collect(case: &Case<'_>) -> Vec<Reading> {
     }
     readings.disk(&view);
     volume::read(&view, &mut readings);
-    if let Some(rate) = statements_per_second(&view) {
-        readings.put("statements per second", "statements/s", rate, Some(true));
-    }
+    readings.statements(&view);
     for (name, unit, metric, labels, more_is_better) in RATES {
         // The host's figures in a watched server's source must not be added to the host's own.
         let of_host = view.counter_where(|source| source == "host", metric, labels, "");
@@ -109,16 +109,6 @@ pub fn collect(case: &Case<'_>) -> Vec<Reading> {
     readings.0
 }
 
-/// Statements that ended, by the app's count; else those that began, by the server's, including
-/// holdup's own.
-fn statements_per_second(view: &View<'_>) -> Option<f64> {
-    let ended = view.counter(&format!("{}_count", timing::OPERATION), &[], "");
-    ended
-        .or_else(|_| view.counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[], ""))
-        .ok()
-        .map(|counter| counter.rate())
-}
-
 /// The episode, or without one the time in which requests were due.
 fn judged<'c>(case: &'c Case<'_>) -> View<'c> {
     let seconds = &case.client.seconds;
@@ -139,6 +129,42 @@ impl Readings {
             value: round(value, digits),
             more_is_better,
         });
+    }
+
+    /// Each machine's, by its own CPUs. The sum over machines, or an average of another length, is another figure.
+    fn load_averages(&mut self, view: &View<'_>) {
+        let sources = view.sources_of(metrics::host::LOAD_AVERAGE_1M.name);
+        for source in &sources {
+            let of = |metric| view.gauge_where(|other| other == *source, metric, &[], "");
+            let Ok(load) = of(metrics::host::LOAD_AVERAGE_1M.name) else { continue };
+            let cpus = of(metrics::host::CPU_LOGICAL_COUNT.name).map_or(1.0, |cpus| cpus.mean.max(1.0));
+            let whose = if sources.len() > 1 { format!(" of {source}") } else { String::new() };
+            self.put(&format!("load average{whose} (1 minute, maximum)"), "a CPU", load.max / cpus, Some(false));
+        }
+    }
+
+    /// Statements that ended, by the app's count; else those that began, by the server's, including holdup's
+    /// own. The mean, and the most of any second.
+    fn statements(&mut self, view: &View<'_>) {
+        let ended = format!("{}_count", timing::OPERATION);
+        let counts = [ended.as_str(), metrics::mysql::GLOBAL_STATUS_QUESTIONS.name];
+        let counted = counts.into_iter().find_map(|metric| Some((metric, view.counter(metric, &[], "").ok()?)));
+        let Some((metric, counter)) = counted else { return };
+        self.put("statements per second", "statements/s", counter.rate(), Some(true));
+        let mut by_second: BTreeMap<i64, f64> = BTreeMap::new();
+        // Two reads close together say little of a second.
+        let growths = view.growths(|_| true, metric, &[]).into_iter().filter(|growth| growth.window.seconds() >= 0.5);
+        for growth in growths {
+            let first = growth.window.from.div_euclid(SECOND_NS);
+            let middles = (first..=growth.window.to.div_euclid(SECOND_NS))
+                .map(|second| (second, second * SECOND_NS + SECOND_NS / 2));
+            for (second, _) in middles.filter(|(_, middle)| growth.window.contains(*middle)) {
+                *by_second.entry(second).or_default() += growth.rate();
+            }
+        }
+        if let Some(most) = by_second.into_values().reduce(f64::max) {
+            self.put("statements per second (maximum)", "statements/s", most, Some(true));
+        }
     }
 
     /// The device with the longest queue, which may differ from run to run.
@@ -174,5 +200,45 @@ impl Readings {
                 self.put("busiest disk, wait of a request", "ms", time / operations * 1e3, Some(false));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Judged as _, SyntheticRecording};
+
+    fn of(made: &SyntheticRecording, name: &str) -> Option<f64> {
+        made.with(|case| {
+            collect(case).into_iter().find(|reading| reading.indicator == name).map(|reading| reading.value)
+        })
+    }
+
+    #[test]
+    fn the_most_statements_of_a_second_stand_beside_their_mean() {
+        // 1,000 a second, and 3,000 in one.
+        let count = |s: i64| 1_000.0 * s as f64 + if s >= 6 { 2_000.0 } else { 0.0 };
+        let made = SyntheticRecording::new(12).requests(50, 400).counted(
+            "mysql://db",
+            "mysql_global_status_questions",
+            &[],
+            count,
+        );
+        assert_eq!(of(&made, "statements per second (maximum)"), Some(3_000.0));
+        assert!(of(&made, "statements per second").is_some_and(|mean| (1_100.0..1_250.0).contains(&mean)));
+        assert_eq!(of(&SyntheticRecording::new(12).requests(50, 400), "statements per second (maximum)"), None);
+    }
+
+    #[test]
+    fn load_averages_of_several_machines_are_not_added_up() {
+        let load = |made: SyntheticRecording, source, of, cpus| {
+            made.gauge(source, "system_load_average_1m", &[], of).gauge(source, "system_cpu_logical_count", &[], cpus)
+        };
+        let one = load(SyntheticRecording::new(12).requests(50, 400), "host", 28.0, 14.0);
+        assert_eq!(of(&one, "load average (1 minute, maximum)"), Some(2.0));
+        let two = load(one, "node:db2", 8.0, 4.0);
+        assert_eq!(of(&two, "load average of host (1 minute, maximum)"), Some(2.0));
+        assert_eq!(of(&two, "load average of node:db2 (1 minute, maximum)"), Some(2.0));
+        assert_eq!(of(&two, "load average (1 minute, maximum)"), None);
     }
 }

@@ -28,7 +28,7 @@ pub fn comparison(c: &Comparison, all: bool) -> String {
     for row in c.rows.iter().filter(|row| all || row.is_notable()) {
         let mut cells = vec![escape(&row.indicator)];
         for cell in &row.cells {
-            cells.push(cell.value.map_or("-".to_owned(), |v| words::value(v, &row.unit)));
+            cells.push(words::cell(cell, &row.unit));
             cells.extend(against(cell, row).into_iter().flatten());
         }
         out.push_str(&line(&cells));
@@ -96,7 +96,7 @@ mod tests {
             why: Some(hostile.to_owned()),
             repeats_wanted: None,
         };
-        let cell = |against| Cell { value: Some(1_460.0), repeats: Vec::new(), against };
+        let cell = |against| Cell { value: Some(1_460.0), repeats: Vec::new(), is_least: false, against };
         let row = Row {
             section: Section::Requests,
             indicator: hostile.to_owned(),

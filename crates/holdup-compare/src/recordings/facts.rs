@@ -27,6 +27,9 @@ const SAME_MIX: f64 = 0.05;
 /// survivors.
 const SURVIVORS: f64 = 0.05;
 
+/// The property that only closed models have.
+const USERS: &str = "users";
+
 /// A shorter run (seconds) after the warm-up does not count as a measurement.
 const SHORTEST_S: f64 = 1.0;
 
@@ -48,7 +51,7 @@ pub(super) struct Facts {
     /// CPUs of the generator.
     cpus: u32,
     /// Share of requests that failed without a time that could stand for an answer, 0-1.
-    unanswered: f64,
+    pub unanswered: f64,
     /// Seconds of the load after the warm-up.
     measured_s: f64,
     /// Why it says little about the service: a limited generator, or a stalled machine.
@@ -122,9 +125,7 @@ impl Facts {
             return None;
         }
         self.other_load(base).or_else(|| match measure.needs {
-            Precondition::SameAnswers if (self.unanswered - base.unanswered).abs() > SURVIVORS => {
-                Some(self.survivors(base))
-            }
+            Precondition::SameAnswers if self.has_other_survivors(base) => Some(self.survivors(base)),
             _ => None,
         })
     }
@@ -132,9 +133,20 @@ impl Facts {
     /// Whether the mix may differ because requests failed: a session that fails does not go on to its
     /// next step. Fewer of these are then a result of the same scenario, not another scenario.
     fn lost_steps(&self, base: &Self) -> bool {
-        !self.scenario.is_empty()
-            && self.scenario == base.scenario
-            && (self.unanswered - base.unanswered).abs() > SURVIVORS
+        !self.scenario.is_empty() && self.scenario == base.scenario && self.has_other_survivors(base)
+    }
+
+    /// Whether both were offered the same requests by one schedule, whatever the service made of them: then
+    /// a request that failed has its counterpart in the other.
+    pub fn has_schedule_of(&self, base: &Self) -> bool {
+        let is_open = |facts: &Self| !facts.phases.is_empty() && facts.scenario == base.scenario;
+        is_open(self) && is_open(base) && !self.made_by.contains_key(USERS) && self.other_load(base).is_none()
+    }
+
+    /// Whether so many more requests failed without an answer in one of the two that times cover only the
+    /// survivors.
+    pub fn has_other_survivors(&self, base: &Self) -> bool {
+        (self.unanswered - base.unanswered).abs() > SURVIVORS
     }
 
     fn survivors(&self, base: &Self) -> String {
@@ -206,7 +218,7 @@ fn made_by(load: &LoadFacts) -> BTreeMap<&'static str, String> {
         ("protocol", load.protocol.clone()),
     ]);
     if load.model == Model::Closed {
-        by.insert("users", load.connections.to_string());
+        by.insert(USERS, load.connections.to_string());
     }
     by
 }

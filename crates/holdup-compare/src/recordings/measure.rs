@@ -29,6 +29,17 @@ pub(super) enum Precondition {
     Nothing,
 }
 
+/// The same percentile with requests that got no answer counted as slower than any answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct WithUnanswered {
+    /// In the measure's unit.
+    pub value: f64,
+    /// Like [`Measure::error`].
+    pub error: f64,
+    /// Whether it is one without an answer: then `value` is the least that it can be.
+    pub is_least: bool,
+}
+
 /// One figure.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Measure {
@@ -49,6 +60,10 @@ pub(super) struct Measure {
     pub spread: f64,
     /// A smaller difference does not count, in the unit.
     pub least: f64,
+    /// For percentiles of times.
+    pub with_unanswered: Option<WithUnanswered>,
+    /// Whether `value` is the least that it can be.
+    pub is_least: bool,
 }
 
 impl Measure {
@@ -66,7 +81,16 @@ impl Measure {
             error: 0.0,
             spread: 0.0,
             least: 0.0,
+            with_unanswered: None,
+            is_least: false,
         }
+    }
+
+    /// The same with unanswered requests counted; others stay as they are.
+    pub fn counting_unanswered(&self) -> Self {
+        let Some(with) = self.with_unanswered else { return self.clone() };
+        let WithUnanswered { value, error, is_least } = with;
+        Self { value, error, is_least, needs: Precondition::SameLoad, ..self.clone() }
     }
 
     /// Values that it can have: times, rates and counts are not negative, and a share (0-1) has an end.

@@ -22,6 +22,7 @@ mod student;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod unanswered;
 mod within;
 pub mod words;
 
@@ -64,6 +65,8 @@ pub fn recordings(recordings: &[(&str, &Recording, &Diagnosis)]) -> Comparison {
 
 /// Compares each of `groups` with the first.
 pub fn groups(groups: &[Group], options: Options) -> Comparison {
+    let counted = counting_unanswered(groups);
+    let (groups, counted) = counted.as_ref().map_or((groups, None), |(groups, note)| (groups, Some(note)));
     let kept: Vec<UsableGroup<'_>> = groups.iter().map(UsableGroup::from_group).collect();
     let mut rows = empty_rows(&kept);
     let mut columns: Vec<Column> = kept
@@ -76,7 +79,7 @@ pub fn groups(groups: &[Group], options: Options) -> Comparison {
             headline: None,
         })
         .collect();
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = counted.into_iter().cloned().collect();
     if let Some((base, others)) = kept.split_first() {
         for (i, other) in others.iter().enumerate() {
             let verdicts = judge::judge(base, other, &rows, options);
@@ -91,6 +94,38 @@ pub fn groups(groups: &[Group], options: Options) -> Comparison {
         notes.extend(words::notes(base, others));
     }
     Comparison { columns, rows, notes }
+}
+
+/// `groups` with all requests in their percentiles, and a note that says so; none unless times would cover
+/// only the survivors, or if the schedules differ.
+fn counting_unanswered(groups: &[Group]) -> Option<(Vec<Group>, String)> {
+    let fit =
+        |group: &Group| -> Vec<Run> { group.runs.iter().filter(|run| run.facts.spoiled.is_none()).cloned().collect() };
+    let each: Vec<(&str, Vec<Run>)> = groups.iter().map(|group| (group.name.as_str(), fit(group))).collect();
+    let base = &each.first()?.1.first()?.facts;
+    let all = || each.iter().flat_map(|(_, runs)| runs).map(|run| &run.facts);
+    if !all().all(|facts| facts.has_schedule_of(base)) || !all().any(|facts| facts.has_other_survivors(base)) {
+        return None;
+    }
+    let counting = |run: &Run| {
+        let measures = run.measures.iter().map(Measure::counting_unanswered).collect();
+        Run { measures, ..run.clone() }
+    };
+    let counted = groups.iter().map(|group| {
+        let runs = group.runs.iter().map(counting).collect();
+        Group { name: group.name.clone(), runs }
+    });
+    let share = |(name, runs): &(&str, Vec<Run>)| {
+        let mean = runs.iter().map(|run| run.facts.unanswered).sum::<f64>() / runs.len().max(1) as f64;
+        format!("{:.0} % of {name}", mean * 100.0)
+    };
+    let shares: Vec<String> = each.iter().map(share).collect();
+    let note = format!(
+        "Percentiles count every request that was due: one without an answer ({}) is slower than \
+         any answer, and took at least as long as the client would have waited.",
+        shares.join(", ")
+    );
+    Some((counted.collect(), note))
 }
 
 /// A group without spoiled recordings.
@@ -153,6 +188,7 @@ fn empty_rows(groups: &[UsableGroup<'_>]) -> Vec<Row> {
             Cell {
                 value: middle(&samples).map(figure),
                 repeats: if repeats.len() > 1 { repeats } else { Vec::new() },
+                is_least: samples.iter().any(|s| s.measure.is_least),
                 against: None,
             }
         });

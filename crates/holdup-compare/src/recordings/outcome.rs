@@ -71,6 +71,9 @@ pub struct Cell {
     /// The values of the repeats, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repeats: Vec<f64>,
+    /// Whether the value is the least that it can be, because it is a request that got no answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_least: bool,
     /// The difference from the baseline; none for the baseline itself.
     pub against: Option<Against>,
 }

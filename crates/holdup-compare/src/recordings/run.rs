@@ -9,6 +9,7 @@ use super::cost;
 use super::facts::Facts;
 use super::measure::{Measure, Precondition, Scale};
 use super::outcome::Section;
+use super::unanswered::Unanswered;
 use super::within::{REACH, Timed, percentile, share};
 use holdup_diagnose::case::Case;
 use holdup_diagnose::ledger::ledger;
@@ -160,12 +161,14 @@ fn operation_measures(
     let measured = || rows.iter().filter(|r| r.intended_at >= from && is_latency(r));
     let response: Vec<Timed> = measured().map(|r| (r.intended_at, response_ms(r), r.count())).collect();
     let service: Vec<Timed> = measured().filter_map(|r| Some((r.intended_at, service_ms(r)?, r.count()))).collect();
+    let unanswered = Unanswered::of_rows(case, rows.iter().filter(|r| r.intended_at >= from));
     let kinds =
         [("response time", &response, &operation.response_ms), ("service time", &service, &operation.service_ms)];
     for (kind, timed, all) in kinds {
         for (percent, q) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
             let Some((value, error)) = percentile(timed, &phases, all, q) else { continue };
             measures.push(Measure {
+                with_unanswered: unanswered.percentile(timed, &phases, all, q),
                 is_headline: is_headline && kind == "response time" && percent != "p99",
                 error: error.unwrap_or(0.0),
                 spread: TIME_SPREAD,

@@ -3,6 +3,7 @@
 mod simulation;
 
 use super::*;
+use holdup_recording::manifest::Phase;
 use holdup_signals::testing::SyntheticRecording;
 
 const MS: i64 = 1_000_000;
@@ -102,6 +103,66 @@ fn other_loads_and_survivors_are_not_compared() {
     assert_eq!(against(&mixes, "all requests response time p95", 1).verdict, Change::NoDifference);
     let closed = base().by_protocol("http/2");
     assert!(why(&compared(&[("A", &[base()]), ("B", &[closed])]), "response time p95").contains("protocol"));
+}
+
+/// A schedule of one step that lasts for all of `made`, with a time-out of 5 s.
+fn scheduled(made: SyntheticRecording, rate: f64) -> Group {
+    let mut recording = made.recording().clone();
+    let phase = |rate| Phase { name: "load".into(), from: 0, to: 20_000 * MS, rate_from: rate, rate_to: rate };
+    recording.manifest.phases = vec![phase(rate)];
+    recording.manifest.load.as_mut().unwrap().timeout_ns = 5_000_000_000;
+    let diagnosis = holdup_diagnose::diagnose(&recording, None);
+    let run = Run::from_recording("x", &recording, &diagnosis, None);
+    Group {
+        name: if made.recording().tables.requests.rows.iter().all(|r| r.outcome == "ok") {
+            "fibres"
+        } else {
+            "threads"
+        }
+        .into(),
+        runs: vec![run],
+    }
+}
+
+/// One in `each` requests is refused after 2 ms.
+fn refusing(made: SyntheticRecording, each: i64) -> SyntheticRecording {
+    made.each_request(move |n, r| {
+        if n % each == 0 {
+            r.outcome = "connection_refused".into();
+            r.done_at = r.intended_at + 2 * MS;
+        }
+    })
+}
+
+#[test]
+fn refused_requests_are_slower_than_any_answer_where_both_had_the_same_schedule() {
+    let base = || scheduled(refusing(made(60, 2.0), 2), 50.0);
+    let comparison = groups(&[base(), scheduled(made(90, 2.0), 50.0)], Options::default());
+    let p95 = against(&comparison, "response time p95", 1);
+    assert_eq!(p95.verdict, Change::Better, "{p95:?}");
+    let said = comparison.columns[1].headline.as_deref().unwrap();
+    assert!(said.contains("p95 180 ms instead of at least 5,000 ms (-96 %"), "{said}");
+    let note = comparison.notes.iter().find(|note| note.contains("without an answer")).unwrap();
+    assert!(note.contains("50 % of threads, 0 % of fibres"), "{note}");
+
+    // A tenth refused: the median is of those with an answer.
+    let tenth =
+        groups(&[scheduled(refusing(made(60, 2.0), 10), 50.0), scheduled(made(60, 2.0), 50.0)], Options::default());
+    let row = |part: &str| tenth.rows.iter().find(|row| row.indicator.ends_with(part)).unwrap();
+    let p50 = row("response time p50").cells[0].clone();
+    assert!(!p50.is_least && p50.value.is_some_and(|ms| ms < 62.0), "{p50:?}");
+    assert!(row("response time p95").cells[0].is_least);
+
+    // Another schedule, or none: only the survivors are known.
+    for other in [scheduled(made(90, 2.0), 80.0), group("watched", &[made(90, 2.0)])] {
+        let apart = groups(&[base(), other], Options::default());
+        assert!(!apart.rows.iter().any(|row| row.cells.iter().any(|cell| cell.is_least)));
+        assert_eq!(against(&apart, "response time p95", 1).verdict, Change::NotComparable);
+    }
+    // Few failed: as ever.
+    let few =
+        groups(&[scheduled(refusing(made(60, 2.0), 50), 50.0), scheduled(made(60, 2.0), 50.0)], Options::default());
+    assert!(few.notes.iter().all(|note| !note.contains("without an answer")), "{:?}", few.notes);
 }
 
 /// 50 requests a second of sessions of two steps: `auth`, and `orders` if that did not fail, as one in three does of

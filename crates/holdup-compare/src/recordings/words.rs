@@ -3,7 +3,7 @@
 use holdup_recording::words::grouped;
 
 use super::UsableGroup;
-use super::outcome::{Against, Change, Row, Section};
+use super::outcome::{Against, Cell, Change, Row, Section};
 
 /// Most differing settings that are listed.
 const NAMED_SETTINGS: usize = 8;
@@ -32,6 +32,12 @@ pub fn value(value: f64, unit: &str) -> String {
             format!("{} {}", number(value), unit.strip_suffix("/s").map_or(unit.to_owned(), |what| format!("{what}/s")))
         }
     }
+}
+
+/// A cell's value with its unit; `-` without one.
+pub fn cell(cell: &Cell, unit: &str) -> String {
+    let least = if cell.is_least { "at least " } else { "" };
+    cell.value.map_or("-".to_owned(), |v| format!("{least}{}", value(v, unit)))
 }
 
 /// `-76 %`, `x 4.2`, `+0.31 points`.
@@ -159,7 +165,10 @@ fn rank(row: &Row) -> u8 {
 
 /// `p95 351 ms instead of 1,460 ms (-76 %, 95 % interval -79 to -72 %)`.
 fn part(row: &Row, against: &Against, i: usize, overall: Change) -> String {
-    let of = |i: usize| row.cells.get(i).and_then(|c| c.value).map_or("none".to_owned(), |v| value(v, &row.unit));
+    let of = |i: usize| {
+        let found = row.cells.get(i).filter(|of| of.value.is_some());
+        found.map_or("none".to_owned(), |of| cell(of, &row.unit))
+    };
     let sure = match (change(against, &row.unit), interval(against, &row.unit)) {
         (Some(change), Some(interval)) => format!("{change}, 95 % interval {interval}"),
         _ => against.why.clone().unwrap_or_default(),

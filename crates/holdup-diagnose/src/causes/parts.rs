@@ -6,5 +6,6 @@ pub(crate) mod clearing;
 pub(crate) mod cloud;
 pub(crate) mod cpu_work;
 pub(crate) mod identifier;
+pub(super) mod opened;
 pub(crate) mod present;
 pub(crate) mod vacuum_advice;

@@ -94,6 +94,12 @@ pub static POOL_SIZE: Parameter = mysql("thread_pool_size", Unit::Count, 1.0, 10
 /// How long a worker of the pool may run one statement before another one starts.
 pub static POOL_STALL_LIMIT: Parameter =
     mysql("thread_pool_stall_limit", Unit::Milliseconds, 10.0, 60_000.0, Amazon::Reboot, Amazon::No);
+/// MariaDB's: threads of all groups together. At the limit no group gets another one, however long it stalls.
+pub static POOL_MAX_THREADS: Parameter =
+    mysql("thread_pool_max_threads", Unit::Count, 1.0, 65_536.0, Amazon::No, Amazon::No);
+/// MariaDB's and Percona Server's: threads of a group that may be active beside its first, once it stalled.
+pub static POOL_OVERSUBSCRIBE: Parameter =
+    mysql("thread_pool_oversubscribe", Unit::Count, 1.0, 1_000.0, Amazon::No, Amazon::No);
 /// Tables that stay open.
 pub static TABLE_OPEN_CACHE: Parameter =
     mysql("table_open_cache", Unit::Count, 1.0, 524_288.0, Amazon::Reboot, Amazon::Reboot);

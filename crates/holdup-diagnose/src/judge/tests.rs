@@ -1,3 +1,4 @@
 //! What verdicts print.
 
+mod bounded;
 mod property;

@@ -1,11 +1,16 @@
 //! Statements whose calls take longer than in the baseline window.
 
+use holdup_recording::rows::Session;
 use holdup_recording::words::ms;
+use holdup_signals::database::server_waits::{self, SessionWait};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{DigestUse, Missing, View};
 
 use super::is_felt;
 use crate::case::{Band, Case, Change};
+
+/// From this share (0-1) of a statement's sessions, they wait for the same thing.
+const MOST: f64 = 0.5;
 
 /// What the server executed in the episode and in the baseline window.
 pub struct Executed {
@@ -70,6 +75,26 @@ impl<'e> Slowdown<'e> {
         let extra_ms = (each_ms.1 - each_ms.0) * now.calls / completed;
         let change = Band::of_mean(each_ms.1, now.calls).since(Band::of_mean(each_ms.0, then.calls));
         (extra_ms > 0.0).then_some(Self { now, each_ms, change, extra_ms })
+    }
+
+    /// What most of the statement's own sessions waited for whenever they were looked at; none if they ran, or
+    /// if its server does not say.
+    pub fn waits_for(&self, view: &View<'_>) -> Option<&'static str> {
+        let rows = view.sessions(&["source", "command", "state", "digest_text"]).ok()?;
+        let is_its = |row: &&Session| {
+            row.source == self.now.source
+                && row.command == "active"
+                && row.digest_text.as_deref() == Some(self.now.text.as_str())
+        };
+        let waits = rows.into_iter().filter(is_its).map(|row| server_waits::at(row.state.as_deref().unwrap_or("")));
+        let waits: Vec<SessionWait> = waits.collect();
+        let are = |kinds: &[SessionWait]| {
+            let count = waits.iter().filter(|wait| kinds.contains(wait)).count();
+            count > 0 && count as f64 >= MOST * waits.len() as f64
+        };
+        let of = [("the disk", &[SessionWait::Disk, SessionWait::Behind][..]), ("a lock", &[SessionWait::Lock])];
+        let is_server_known = self.now.source.starts_with("postgres");
+        of.into_iter().find(|(_, kinds)| is_server_known && are(kinds)).map(|(what, _)| what)
     }
 
     /// What a call takes, and took.

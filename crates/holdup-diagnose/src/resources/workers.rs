@@ -15,7 +15,7 @@ use holdup_signals::yardstick::MATTERS;
 use crate::case::Case;
 pub use hold::WorkerHold;
 pub use pool::{Pool, answered_per_second, processes, stretch};
-pub use queue::{dropped_ms, queued_ms};
+pub use queue::{dropped_most, dropped_ms, queued_ms};
 pub use timing::AppTiming;
 
 /// Share (0-1) of instants at which all workers must be busy: most of the time.

@@ -9,11 +9,13 @@ metrics! {
     Histogram DB_CLIENT_OPERATION_DURATION: Seconds = "db_client_operation_duration_seconds", "Calls of the app to a database";
     Histogram DB_CLIENT_CONNECTION_WAIT_TIME: Seconds = "db_client_connection_wait_time_seconds", "Waits for a connection of the pool";
     Histogram DB_CLIENT_CONNECTION_USE_TIME: Seconds = "db_client_connection_use_time_seconds", "Time for which a connection of the pool was held";
+    Histogram DB_CLIENT_CONNECTION_CREATE_TIME: Seconds = "db_client_connection_create_time_seconds", "Opening a connection for the pool";
     Gauge DB_CLIENT_CONNECTION_COUNT: Count = "db_client_connection_count", "Connections of the pool, by `db_client_connection_state`";
     Gauge DB_CLIENT_CONNECTION_MAX: Count = "db_client_connection_max", "Most connections of the pool";
     Gauge DB_CLIENT_CONNECTION_PENDING_REQUESTS: Count = "db_client_connection_pending_requests", "Requests waiting for a connection of the pool";
     Histogram HIKARICP_CONNECTIONS_ACQUIRE: Seconds = "hikaricp_connections_acquire_seconds", "Waits for a connection of HikariCP";
     Histogram HIKARICP_CONNECTIONS_USAGE: Seconds = "hikaricp_connections_usage_seconds", "Time for which a connection of HikariCP was held";
+    Histogram HIKARICP_CONNECTIONS_CREATION: Seconds = "hikaricp_connections_creation_seconds", "Opening a connection for HikariCP";
     Gauge HIKARICP_CONNECTIONS_ACTIVE: Count = "hikaricp_connections_active", "Connections of HikariCP in use";
     Gauge HIKARICP_CONNECTIONS_MAX: Count = "hikaricp_connections_max", "Most connections of HikariCP";
     Gauge HIKARICP_CONNECTIONS_PENDING: Count = "hikaricp_connections_pending", "Threads waiting for a connection of HikariCP";

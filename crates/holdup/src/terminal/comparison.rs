@@ -11,7 +11,7 @@ use super::{BOLD, DIM, styled, wrap};
 
 /// Cells of the longest name, value, and name of a column.
 const NAME: usize = 40;
-const VALUE: usize = 14;
+const VALUE: usize = 18;
 
 /// The whole comparison. Rows without a difference are only counted, unless `all`.
 pub fn comparison(c: &Comparison, all: bool) -> String {
@@ -115,7 +115,7 @@ impl Widths {
 const CHANGE_HEAD: &str = "change (95 % interval)";
 
 fn value(cell: &Cell, row: &Row) -> String {
-    cell.value.map_or("-".to_owned(), |v| words::value(v, &row.unit))
+    words::cell(cell, &row.unit)
 }
 
 fn change(against: &Against, row: &Row) -> String {

@@ -5,6 +5,7 @@ mod signs;
 use holdup_recording::metrics;
 
 use super::Source::Of;
+use super::bound::Bound;
 use super::{
     Cause, CauseFinding, Definition, Doc, Edge, Fix, Judge, MATTERS, Others, Outcome, Role, Trait, of_failures,
     thousands,
@@ -23,6 +24,7 @@ use holdup_signals::{Counter, Missing, View};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::InFrontOfApp],
+    bound: Some(bound),
     follows_from: &[
         // Connections are not accepted: all workers are busy, or the process has no descriptor left.
         // Those who are never let in make the queue longer than any request waits.
@@ -105,6 +107,14 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         role: if others.get(&WORKERS).is_some_and(Result::is_ok) { Role::Root } else { Role::Symptom },
     };
     Ok(Outcome::Fails(found, failed))
+}
+
+/// Dropped connections, each tried again after a second.
+fn bound(case: &Case<'_>) -> Option<Bound> {
+    let (most_ms, overflows) = workers::dropped_most(case)?;
+    let text = format!("{} connections were dropped, for a second each", thousands(overflows.delta));
+    let evidence = overflows.evidence(thousands(overflows.delta), "", text);
+    Some(Bound { ms: most_ms, evidence })
 }
 
 fn queue_evidence(outside: &Outside, limit: f64) -> Evidence {

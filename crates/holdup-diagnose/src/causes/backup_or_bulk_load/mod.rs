@@ -78,7 +78,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
         || view.session_instants() > 0 && !view.sources_of(metrics::host::THREADS.name).is_empty();
     let are_threads_told = view.recording.tables.threads.with_columns(THREADS).is_ok();
     if all.is_empty() && !(was_looked_at && are_threads_told) {
-        let enable = "--watch host and the database (mysql:// or postgresql://)";
+        let enable = "--watch host and --watch mysql://USER@HOST:PORT or --watch postgresql://USER@HOST:PORT/DATABASE";
         return Err(Missing::new("what else was running: sessions and the threads of the host", enable));
     }
     let demand = demanded?;

@@ -1,5 +1,6 @@
 //! What to do about a log that commits wait for: fewer commits, a quicker disk, or commits that do
-//! not wait.
+//! not wait. The last one gives up data: it is advice only where the volume was seen, because a volume at its
+//! limit delays everything else as well.
 
 use crate::change;
 use crate::change::database::Server;
@@ -9,12 +10,21 @@ use holdup_signals::View;
 
 pub(super) fn fixes(view: &View<'_>, is_postgresql: bool) -> Vec<Fix> {
     let plain = |text: &str| Fix { text: text.to_owned(), command: None, keep: None, risk: None };
-    let mut fixes = vec![
+    if view.flows().is_ok_and(|flows| !flows.is_empty()) {
+        let lazier = if is_postgresql { without_waiting(view) } else { once_a_second(view) };
+        return less_often(plain).into_iter().chain([lazier]).collect();
+    }
+    let unseen = plain(
+        "See the log's volume first: reads and writes together against its limits of throughput and operations, and its queue (--watch host on the database's machine, or --watch aws:…).",
+    );
+    [unseen].into_iter().chain(less_often(plain)).collect()
+}
+
+fn less_often(plain: impl Fn(&str) -> Fix) -> [Fix; 2] {
+    [
         plain("Commit less often: several rows or steps in one transaction, no single statements in a loop."),
         plain("Put the log on a disk with a power-loss-protected write cache: a flush then takes microseconds."),
-    ];
-    fixes.push(if is_postgresql { without_waiting(view) } else { once_a_second(view) });
-    fixes
+    ]
 }
 
 /// PostgreSQL: commits that do not wait for the log.
@@ -59,4 +69,32 @@ fn once_a_second(view: &View<'_>) -> Fix {
         server.steps(&moved),
         risk,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::DEFINITION;
+    use super::*;
+    use crate::causes::Outcome;
+    use crate::testing::{Judged as _, SyntheticRecording};
+
+    #[test]
+    fn commits_that_lose_data_are_no_advice_while_the_volume_was_not_seen() {
+        let made = |volume: bool| {
+            let waiting = SyntheticRecording::new(12)
+                .requests(50, 400)
+                .setting("postgresql://db", "synchronous_commit", "on")
+                .setting("postgresql://db", "fsync", "on")
+                .waiting(&[("IO:WALSync", 4), ("LWLock:WALWrite", 11)]);
+            let waiting = if volume { waiting.disk("vda", (0.0, 0.0, 0.0), (20.0, 4096.0, 0.2)) } else { waiting };
+            let Ok(Outcome::Found(found)) = waiting.judge(&DEFINITION) else {
+                panic!("{:?}", waiting.explains(&DEFINITION))
+            };
+            found.fixes
+        };
+        let says = |fixes: &[Fix], what: &str| fixes.iter().any(|fix| format!("{fix:?}").contains(what));
+        let (blind, seen) = (made(false), made(true));
+        assert!(blind[0].text.contains("volume first") && !says(&blind, "synchronous_commit"), "{blind:?}");
+        assert!(says(&seen, "synchronous_commit") && !says(&seen, "volume first"), "{seen:?}");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod signs;
 
+use super::parts::opened;
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, ms, timing};
 use crate::case::Case;
 use crate::change::Fix;
@@ -15,6 +16,7 @@ use holdup_signals::client::latency::Origin;
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::Rarely,
     signs: Some(signs::find),
+    bound: Some(opened::bound),
     ..Definition::new(Cause::ConnectionPerRequest, DOC, Judge::Alone(judge), &NEXT)
 };
 

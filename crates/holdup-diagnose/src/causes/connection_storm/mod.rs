@@ -1,6 +1,6 @@
 //! Many clients connect to the database at once, and it is slower meanwhile.
 
-use super::bound::Bound;
+use super::parts::opened;
 use super::{
     Cause, CauseFinding, Definition, Doc, Edge, Judge, Magnitude, Occurs, Outcome, Role, Source::Of, Source::With,
     Trait, ms, thousands,
@@ -35,7 +35,7 @@ pub const DEFINITION: Definition = Definition {
             is_added: false,
         },
     ],
-    bound: Some(bound),
+    bound: Some(opened::bound),
     ..Definition::new(Cause::ConnectionStorm, DOC, Judge::Alone(judge), &NEXT)
 };
 
@@ -110,20 +110,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             .to_owned(),
         role: Role::Root,
     }))
-}
-
-/// Opening a connection takes less of a server's CPU than this, milliseconds: a process, TLS, and a
-/// password that is hashed 15,000 times.
-const LOGIN_MS: f64 = 40.0;
-
-/// A request waits at most for its own connection and for the work on all that came meanwhile.
-fn bound(case: &Case<'_>) -> Option<Bound> {
-    let opened = NewConnections::measure(case, &case.slow()).ok()?;
-    let response_ms = case.degradation.as_ref()?.slow_mean_ms;
-    let during = opened.counter.rate() * response_ms / 1e3 + opened.each;
-    let text = format!("{during:.1} connections were opened during a request, of under {} each", ms(LOGIN_MS));
-    let evidence = opened.counter.evidence(format!("{during:.1} a request"), "", text);
-    Some(Bound { ms: during * LOGIN_MS, evidence })
 }
 
 /// How many came.

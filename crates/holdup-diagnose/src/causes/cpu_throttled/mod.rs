@@ -5,7 +5,10 @@ mod began;
 mod signs;
 mod unseen;
 
-use super::{Cause, CauseFinding, Definition, Doc, Judge, MATTERS, Outcome, Role, Trait, percent};
+use holdup_recording::metrics;
+
+use super::bound::Bound;
+use super::{Cause, CauseFinding, Definition, Doc, Judge, MATTERS, Outcome, Role, Trait, ms, percent};
 use crate::case::Case;
 use crate::next_command::NextCommand;
 use crate::resources::cpu_quotas::{CpuQuotas, ENABLE};
@@ -16,6 +19,7 @@ use holdup_signals::host::cpu::{CpuMode, CpuTime};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::FullCpu, Trait::Queue],
+    bound: Some(bound),
     signs: Some(signs::find),
     errors: &[(holdup_recording::events::QUOTA_RAN_OUT, STRONG)],
     ..Definition::new(Cause::CpuThrottled, DOC, Judge::Alone(judge), &NEXT)
@@ -43,6 +47,14 @@ const NEXT: NextCommand = NextCommand::on_machine(
 
 /// Worth (0-1) as evidence of a quota that is only inferred, compared with one that was read.
 const BY_USE: f64 = 0.8;
+
+/// All the time for which quotas held threads back.
+fn bound(case: &Case<'_>) -> Option<Bound> {
+    let view = case.slow();
+    let held = view.counter(metrics::cgroup::CPU_THROTTLED_TIME.name, &[], ENABLE).ok()?;
+    let pointer = held.evidence(ms(held.delta * 1e3), "", "");
+    Some(Bound::of_stops(held.rate() * view.window.seconds(), pointer, "the times for which its quota held it back"))
+}
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();

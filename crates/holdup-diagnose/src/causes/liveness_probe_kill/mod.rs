@@ -4,6 +4,7 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
 
+use super::bound::Bound;
 use super::{
     Cause, CauseFinding, Definition, Doc, Edge, Fix, Judge, MATTERS, Outcome, Role, Source::AnyBehindApp, Source::Of,
     Trait, ms, percent,
@@ -32,6 +33,7 @@ pub const DEFINITION: Definition = Definition {
             probe::timeout_ms,
         ),
     ],
+    bound: Some(bound),
     signs: Some(signs::find),
     leaves_open: Some(
         "It does not show why the server left the probe without an answer: measure its queue and its workers.",
@@ -106,6 +108,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         role: Role::Root,
     };
     Ok(Outcome::failing(found, failed))
+}
+
+/// Kills, each for as long as the server was gone.
+fn bound(case: &Case<'_>) -> Option<Bound> {
+    let view = case.view(case.whole());
+    let kills = Probe::find(&view).ok()?.kills(&view);
+    let pointer = kills.first()?.evidence(&view).into_iter().next()?;
+    let gone = kills.iter().map(|kill| bounded(kill.hole, case).seconds()).sum();
+    Some(Bound::of_stops(gone, pointer, "the times without a server"))
 }
 
 /// Without a kill: whether the probe failed often enough in a row for one.

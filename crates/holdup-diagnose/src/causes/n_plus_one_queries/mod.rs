@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use holdup_recording::Labels;
 
+use super::bound::Bound;
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Outcome, Role, Trait, ms};
 use crate::case::Case;
 use crate::next_command;
@@ -20,6 +21,7 @@ use holdup_signals::{Distribution, Missing};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::Avoidable],
+    bound: Some(bound),
     signs: Some(signs::find),
     errors: &[(holdup_recording::events::REPEATED_STATEMENTS, crate::strength::STRONG)],
     ..Definition::new(Cause::NPlusOneQueries, DOC, Judge::Alone(judge), &next_command::HEAVIEST_STATEMENTS)
@@ -95,6 +97,13 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let said = format!("as one query they would take {} less", ms(explains_ms));
     evidence.push(evidence[0].clone().saying("", said));
     Ok(found(explains_ms, evidence, vec![CERTAIN, WEAK]))
+}
+
+/// All database calls of a request, each for as long as the app waits for it.
+fn bound(case: &Case<'_>) -> Option<Bound> {
+    let (all_ms, calls, evidence) = statements::database_of_app(case)?;
+    let text = format!("all {calls:.1} database calls of a request take {}", ms(all_ms));
+    Some(Bound { ms: all_ms, evidence: evidence.saying("", text) })
 }
 
 /// The finding, whatever shows it.

@@ -100,19 +100,22 @@ fn from_plans(case: &Case<'_>, slower: &[Slowdown<'_>], all_ms: f64, completed: 
         }
         if !changed {
             same_ms += of.extra_ms;
-            same.push((of, is.clone(), count(now), count(then)));
+            let of_shape = |shapes: &[Shape<'_>]| {
+                shapes.iter().filter(|shape| shape.plan.shape == is.plan.shape).map(|shape| shape.count).sum::<usize>()
+            };
+            same.push((of, is.clone(), of_shape(now) + of_shape(then), count(now) + count(then)));
         }
     }
-    if let Some((of, shape, in_slow, in_baseline)) = same.first()
+    if let Some((of, shape, in_shape, samples)) = same.first()
         && same_ms >= KNOWN * all_ms
     {
-        let ratio = of.each_ms.1 / of.each_ms.0.max(1e-6);
+        let waits = of.waits_for(&slow).map_or_else(String::new, |what| format!(" because it waits for {what}"));
+        let others = match same.len() {
+            1 => String::new(),
+            n => format!(" ({n} such statements have {} of what statements take longer)", percent(same_ms / all_ms)),
+        };
         let text = format!(
-            "the same plan before and during (shape {}: {in_baseline} plans in the baseline window, {in_slow} in the episode; {} statements with an unchanged plan, with {} of what \
-             statements take longer), and {ratio:.1} times the time: {} a call, {} before: {}",
-            shape.plan.shape,
-            same.len(),
-            percent((same_ms / all_ms).min(1.0)),
+            "same plan before and during, in {in_shape} of {samples} samples: a call takes {} instead of {}{waits}{others}: {}",
             ms(of.each_ms.1),
             ms(of.each_ms.0),
             of.now.text

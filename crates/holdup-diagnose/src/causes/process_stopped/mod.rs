@@ -1,5 +1,6 @@
 //! A process of the service is stopped from outside, again and again or once for long.
 
+use super::bound::Bound;
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, ms, percent};
 use crate::case::Case;
 use crate::change::Fix;
@@ -10,8 +11,11 @@ use crate::strength::CERTAIN;
 use holdup_signals::Missing;
 use holdup_signals::evidence::Evidence;
 
-pub const DEFINITION: Definition =
-    Definition { occurs: Occurs::Rarely, ..Definition::new(Cause::ProcessStopped, DOC, Judge::Alone(judge), &NEXT) };
+pub const DEFINITION: Definition = Definition {
+    occurs: Occurs::Rarely,
+    bound: Some(bound),
+    ..Definition::new(Cause::ProcessStopped, DOC, Judge::Alone(judge), &NEXT)
+};
 
 const DOC: Doc = Doc {
     title: "A process is stopped from outside",
@@ -32,6 +36,9 @@ const NEXT: NextCommand = NextCommand::on_machine(
     1,
     "whether a process is stopped (state T or t) or frozen (do_freezer_trap)",
 );
+
+/// Intervals between two looks that a stop may have lasted for each look that saw it.
+const SEEN_ONCE: f64 = 2.0;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let stops = Stops::for_case(case)?;
@@ -61,6 +68,13 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Uncounted(found, missing));
     }
     Ok(Outcome::Found(found(explains_ms, counted)))
+}
+
+/// A stop that was seen at one instant may have lasted from the instant before to the one after.
+fn bound(case: &Case<'_>) -> Option<Bound> {
+    let stops = Stops::for_case(case).ok()?;
+    let pointer = stops.evidence(percent(stops.ratio), String::new(), String::new());
+    Some(Bound::of_stops(SEEN_ONCE * stops.ratio * case.slow().window.seconds(), pointer, "the stops of the process"))
 }
 
 fn found(explains_ms: f64, counted: Evidence) -> CauseFinding {

@@ -1,30 +1,41 @@
 //! What to do about a readahead that is too large: the window that fits a useful read.
 
 use crate::causes::{bytes, capital};
-use crate::change::host::Place;
+use crate::change::host;
 use crate::change::{Bounds, Direction, Fix, SettingChange, Unit};
 use crate::instant::facts::Facts;
 use crate::resources::disk::PLAIN_READ_BYTES;
 use crate::resources::mounts;
+use holdup_signals::host::disk_waits::{DiskWaits, Wait};
+use holdup_signals::host::threads::Place;
 use holdup_signals::host::useful_reads::UsefulReads;
-use holdup_signals::{Disk, View};
+use holdup_signals::{Disk, Mount, View};
 
 /// Bytes of the sectors that `blockdev --setra` counts.
 const SECTOR_BYTES: f64 = 512.0;
 
-pub(super) fn fixes(view: &View<'_>, disk: &Disk, useful: &UsefulReads) -> Vec<Fix> {
+pub(super) fn fixes(view: &View<'_>, disk: &Disk, useful: &UsefulReads, waits: &DiskWaits) -> Vec<Fix> {
     let window_kib = useful.window_bytes.map(|bytes| bytes / 1024.0);
     let why = format!("a useful read has {}", bytes(useful.useful_each()));
-    vec![
-        smaller_window(view, &disk.device, (window_kib, fitting_bytes(useful) / 1024.0), &why),
-        Fix {
-            text: "Or have the store declare its reads random, which leaves other files' readahead alone: MADV_RANDOM on the map (LMDB: open the environment with MDB_NORDAHEAD)."
-                .to_owned(),
-            command: None,
-            keep: None,
-            risk: Some("Needs a change of the store's configuration or code, and a restart.".to_owned()),
-        },
-    ]
+    let smaller = smaller_window(view, &disk.device, (window_kib, fitting_bytes(useful) / 1024.0), &why);
+    let of_disk = |mount: &Mount| mounts::writes_access_times(mount) && view.whole_device(&mount.device) == disk.device;
+    // Each of the reads writes as well, which a store that only reads never asked for.
+    let mounted = mounts::on_devices(view).unwrap_or_default().into_iter().filter(of_disk);
+    let quiet: Vec<Fix> = mounted.map(|mount| mounts::without_access_times(view, &mount)).collect();
+    [smaller].into_iter().chain(quiet).chain(waits.place(&[Wait::Fault]).map(random_maps)).collect()
+}
+
+/// Only what maps its files can declare them random; LMDB has a word for it.
+fn random_maps(place: &Place) -> Fix {
+    let is_lmdb = place.path.as_deref().is_some_and(|path| path.ends_with(".mdb"));
+    let how = if is_lmdb { "LMDB: open the environment with MDB_NORDAHEAD" } else { "MADV_RANDOM on the maps" };
+    Fix::advice(
+        format!(
+            "Or have {} declare its mapped files random, which leaves other files' readahead alone ({how}).",
+            place.process
+        ),
+        Some("Needs a change of the store's configuration or code, and a restart."),
+    )
 }
 
 /// By the facts of one instant: a window of a page or two for the disk, and mounts on it that write for each
@@ -49,7 +60,7 @@ fn smaller_window(view: &View<'_>, device: &str, (from, to): (Option<f64>, f64),
     match SettingChange::new(Direction::Lower, &name, Unit::Kibibytes, from, to, bounds) {
         Ok(change) => {
             let (kb, sectors) = (change.to, change.to * 1024.0 / SECTOR_BYTES);
-            let steps = Place::find(view, "host").machine(
+            let steps = host::Place::find(view, "host").machine(
                 format!("blockdev --setra {sectors:.0} /dev/{device}"),
                 format!("echo 'ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{queue/read_ahead_kb}}=\"{kb:.0}\"' > /etc/udev/rules.d/60-readahead-{device}.rules"),
             );

@@ -37,7 +37,7 @@ const DOC: Doc = Doc {
     predicts: "The device is at its limit while the service's threads sleep in page faults; a read is many times larger than requested (page faults x page size, plus read calls) and about as large as the readahead window; each fault costs about one window.",
     clears: "Reads bring a page or two, or about as much as requested; a fault brings many windows, as for a sequential reader; the window is already small; the device has room; or threads hardly ever slept for reads.",
     looks_like: "A working set that does not fit in memory makes as many reads, about as large as requested. Between two and four bytes read for each requested, both are possible: a smaller window for a minute tells them apart, because reads of the working set stay as they are. A sequential scan or a backup makes large reads that are used. Current kernels do not read ahead for random read calls (pread): only mapped files suffer.",
-    fix: "Readahead near the size of a useful read (blockdev --setra), or tell the kernel that access is random (MADV_RANDOM; LMDB: MDB_NORDAHEAD).",
+    fix: "Readahead near the size of a useful read (blockdev --setra), and noatime. A store that maps its files can tell the kernel instead that access is random (MADV_RANDOM).",
     prove: "The same load again: reads as small as requested, a short queue, a fraction of the bytes per second.",
     references: "Linux: blockdev(8), madvise(2), Documentation/ABI/stable/sysfs-block (read_ahead_kb), Documentation/admin-guide/iostats.rst; MongoDB manual: Production Notes, readahead of 8 to 32 sectors for WiredTiger; LMDB: MDB_NORDAHEAD in lmdb.h.",
 };
@@ -110,7 +110,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence,
         weights,
-        fixes: advice::fixes(&view, disk, &useful),
+        fixes: advice::fixes(&view, disk, &useful, &waits),
         prove: format!(
             "Run the same scenario again: a read of {} is near {}, and its queue is short.",
             disk.device,
@@ -215,6 +215,29 @@ mod tests {
         assert!(found.fixes[0].keep.as_ref().unwrap().contains("read_ahead_kb}=\"4\""));
         assert!(found.evidence[0].observed == "28x" || found.evidence[0].observed == "29x", "{:?}", found.evidence[0]);
         assert!(found.evidence.iter().any(|e| e.table == "threads"));
+    }
+
+    #[test]
+    fn advice_is_for_the_store_that_reads_and_for_the_mount_that_writes() {
+        let texts = |made: &SyntheticRecording| -> Vec<String> {
+            found(made).fixes.into_iter().map(|fix| fix.command.unwrap_or(fix.text)).collect()
+        };
+        let lmdb = made(330.0, 118_000.0, 335.0, "128").setting("host", "mount[/data].options", "rw,relatime");
+        let said = texts(&lmdb);
+        assert!(said.len() == 2 && said[1].contains("MDB_NORDAHEAD"), "{said:?}");
+        let strict = made(330.0, 118_000.0, 335.0, "128").setting("host", "mount[/data].options", "rw");
+        assert_eq!(texts(&strict)[1], "mount -o remount,noatime /data");
+        // Another store has no word of LMDB's, and one that reads by calls maps nothing.
+        let other = lmdb.clone().tables(|tables| {
+            tables.threads.rows.iter_mut().for_each(|thread| thread.path = Some("/data/store/table.bin".into()));
+        });
+        let said = texts(&other);
+        assert!(said[1].contains("MADV_RANDOM") && !said[1].contains("LMDB"), "{said:?}");
+        let calls = "folio_wait_bit_common < filemap_update_page < filemap_read < vfs_read < __x64_sys_pread64";
+        let by_calls = lmdb.tables(|tables| {
+            tables.threads.rows.iter_mut().for_each(|thread| thread.stack = Some(calls.into()));
+        });
+        assert_eq!(texts(&by_calls).len(), 1, "{:?}", texts(&by_calls));
     }
 
     #[test]

@@ -3,9 +3,10 @@
 
 mod signs;
 
+use super::bound::Bound;
 use super::{
     Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Occurs, Outcome, Role, Source::Of, Source::With, Trait,
-    ms,
+    ms, percent,
 };
 use crate::case::Case;
 use crate::change::Fix;
@@ -22,6 +23,7 @@ use holdup_signals::time::distribution::Distribution;
 
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::InRuntimes,
+    bound: Some(bound),
     signs: Some(signs::find),
     errors: &[(holdup_recording::events::HEAP_FULL, crate::strength::FAIR)],
     follows_from: &[
@@ -74,6 +76,18 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         Some(unseen) => Err(unseen.clone()),
         None => Ok(Outcome::Cleared(evidence)),
     }
+}
+
+/// Stops of the process that stood still for longest. Goroutines that wait for a thread do not stand still.
+fn bound(case: &Case<'_>) -> Option<Bound> {
+    let view = case.slow();
+    if RuntimePauses::for_case(case).is_ok_and(|pauses| pauses.holdup == Holdup::Scheduler) {
+        return None;
+    }
+    let all = view.runtime_stops().ok()?;
+    let most = all.iter().max_by(|a, b| a.ratio().total_cmp(&b.ratio()))?;
+    let pointer = most.evidence(percent(most.ratio()), "", String::new());
+    Some(Bound::of_stops(most.ratio() * view.window.seconds(), pointer, "the stops of the runtime"))
 }
 
 fn found(pauses: &RuntimePauses, evidence: Vec<Evidence>) -> CauseFinding {

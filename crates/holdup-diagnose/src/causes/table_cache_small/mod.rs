@@ -4,6 +4,7 @@
 mod signs;
 
 use super::Source::With;
+use super::bound::Bound;
 use super::parts::clearing;
 use super::{
     Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Occurs, Outcome, Role, Trait, ms, percent, thousands,
@@ -27,6 +28,7 @@ pub const DEFINITION: Definition = Definition {
         // More statements at a time keep more tables open; a cache that was as small before did not change.
         Edge::same_time(&[&[With(Trait::Load)]]),
     ],
+    bound: Some(bound),
     signs: Some(signs::find),
     ..Definition::new(Cause::TableCacheSmall, DOC, Judge::Alone(judge), &NEXT)
 };
@@ -68,6 +70,9 @@ const STEP: f64 = 2.0;
 
 /// The server's other files and connections.
 const OTHER_FILES: f64 = 500.0;
+
+/// Opening a table takes less than this, milliseconds: its file may have to come from a slow disk.
+const OPEN_MS: f64 = 20.0;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match from_server(case) {
@@ -129,6 +134,17 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         ),
         role: Role::Root,
     }))
+}
+
+/// A request waits at most for the tables that it opens and for those that all others open meanwhile.
+fn bound(case: &Case<'_>) -> Option<Bound> {
+    let view = case.slow();
+    let opened = view.counter(metrics::mysql::GLOBAL_STATUS_OPENED_TABLES.name, &[], ENABLE).ok()?;
+    let response_ms = case.degradation.as_ref()?.slow_mean_ms;
+    let during = opened.rate() * response_ms / 1e3 + opened.delta / case.completed_in(view.window).ok()?.max(1.0);
+    let text = format!("{during:.1} tables were opened during a request, in under {} each", ms(OPEN_MS));
+    let evidence = opened.evidence(format!("{during:.1} a request"), "", text);
+    Some(Bound { ms: during * OPEN_MS, evidence })
 }
 
 fn number(view: &View<'_>, name: &str) -> Result<f64, Missing> {

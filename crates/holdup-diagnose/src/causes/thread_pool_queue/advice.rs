@@ -1,15 +1,15 @@
 //! What to do about a pool whose groups are held: how many groups and how long a stall this load
 //! asks for, and which statement holds the threads.
 
-use crate::change::Fix;
-use holdup_signals::View;
-
+use super::elsewhere;
 use crate::case::Case;
-use crate::causes::{ms, thousands, timing};
+use crate::causes::{capital, ms, thousands, timing};
+use crate::change::Fix;
 use crate::change::database::Server;
-use crate::change::parameters::{Engine, POOL_SIZE, POOL_STALL_LIMIT};
-use crate::change::{Direction, cut, host};
-use crate::resources::statements;
+use crate::change::parameters::{Engine, POOL_MAX_THREADS, POOL_OVERSUBSCRIBE, POOL_SIZE, POOL_STALL_LIMIT};
+use crate::change::{Direction, host};
+use holdup_recording::metrics::mysql;
+use holdup_signals::View;
 
 /// A statement that takes so many times the usual one holds its group up.
 const STALLED: f64 = 10.0;
@@ -25,8 +25,54 @@ const GROUPS_MOST: f64 = 16.0;
 
 /// Safest first; `waiting` statements stand in the pool's queue on average.
 pub(super) fn fixes(case: &Case<'_>, completed: f64, waiting: Option<f64>) -> Vec<Fix> {
-    let view = case.slow();
-    vec![stall(&view, completed), groups(&view, waiting.unwrap_or(0.0)), shorten(&view)]
+    let (view, waiting) = (case.slow(), waiting.unwrap_or(0.0));
+    // Neither a shorter stall nor another group starts a thread that may not exist.
+    if let Some(more) = more_threads(&view, waiting) {
+        return vec![more, elsewhere::heaviest(&view)];
+    }
+    let settings = [Some(stall(&view, completed)), Some(groups(&view, waiting)), oversubscribe(&view, waiting)];
+    settings.into_iter().flatten().chain([elsewhere::heaviest(&view)]).collect()
+}
+
+/// More threads in all, if the pool has as many as it may.
+fn more_threads(view: &View<'_>, waiting: f64) -> Option<Fix> {
+    let server = Server::find(view, Engine::MySql);
+    let most = server.number(&POOL_MAX_THREADS)?;
+    let threads = view.gauge(mysql::THREAD_POOL_THREADS.name, &[], "").ok()?;
+    if threads.max < most {
+        return None;
+    }
+    let why = format!(
+        "the pool has all {} threads that it may have, so it starts none for a stalled group, whatever the stall limit and the number of groups",
+        thousands(most)
+    );
+    Some(match server.change(Direction::Raise, &POOL_MAX_THREADS, (threads.max + waiting).ceil()) {
+        Ok(change) => change.fix(
+            &why,
+            server.steps(&[(&POOL_MAX_THREADS, &change)]),
+            "Each thread takes memory for its stack, and more statements run at the same time.",
+        ),
+        Err(stay) => stay.fix(&format!("{}.", capital(&why))),
+    })
+}
+
+/// More active threads for each group, if groups have as many as they may while statements wait.
+fn oversubscribe(view: &View<'_>, waiting: f64) -> Option<Fix> {
+    let server = Server::find(view, Engine::MySql);
+    let (each, size) = (server.number(&POOL_OVERSUBSCRIBE)?, server.number(&POOL_SIZE)?);
+    let active = mysql::THREAD_POOL_GROUP_ACTIVE_THREADS.name;
+    let groups = view.label_values(active, "group").into_iter();
+    let most =
+        groups.filter_map(|group| Some(view.gauge(active, &[("group", &group)], "").ok()?.max)).reduce(f64::max)?;
+    let is_used_up = most > each && waiting > 0.0;
+    let to = each + (waiting / size.max(1.0)).ceil();
+    let change = server.change(Direction::Raise, &POOL_OVERSUBSCRIBE, to).ok().filter(|_| is_used_up)?;
+    let why = format!("a group had {most:.0} threads active, which is all that it may have beside a stalled one");
+    Some(change.fix(
+        &why,
+        server.steps(&[(&POOL_OVERSUBSCRIBE, &change)]),
+        "More threads than CPUs are active then: it helps if statements wait, and costs context switches if they compute.",
+    ))
 }
 
 /// A stall is what takes far longer than a usual statement.
@@ -68,15 +114,4 @@ fn groups(view: &View<'_>, waiting: f64) -> Fix {
         }
         Err(stay) => stay.fix("More thread groups do not help here."),
     }
-}
-
-fn shorten(view: &View<'_>) -> Fix {
-    let text = match statements::holding(view, "executing") {
-        Some((statement, sessions)) => format!(
-            "Make the statement that holds the threads shorter, or move it to a replica: {} ({sessions:.1} sessions ran it on average).",
-            cut(&statement)
-        ),
-        None => "Find the statements that hold the threads (longest by total time) and make them shorter, or move them to a replica.".to_owned(),
-    };
-    Fix { text, command: None, keep: None, risk: None }
 }

@@ -1,6 +1,7 @@
 //! Statements wait in the database's thread pool before execution, where no usual view shows them.
 
 mod advice;
+mod elsewhere;
 mod gap;
 mod seen;
 mod signs;

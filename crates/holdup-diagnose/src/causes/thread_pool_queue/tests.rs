@@ -123,6 +123,60 @@ fn settings_beyond_the_advice_are_kept() {
     assert!(large[..2].iter().all(|fix| fix.command.is_none() && fix.text.contains("already")), "{large:?}");
 }
 
+/// The fixes of a pool with these settings, and with this many threads and this many active ones in a group.
+fn advised(most: &str, each: &str, threads: f64, active: f64) -> Vec<crate::change::Fix> {
+    const DB: &str = "mysql://db:3306";
+    let made = made(QUEUE, ALL)
+        .setting(DB, "thread_pool_size", "4")
+        .setting(DB, "thread_pool_stall_limit", "500")
+        .setting(DB, "thread_pool_max_threads", most)
+        .setting(DB, "thread_pool_oversubscribe", each)
+        .gauge(DB, "mysql_thread_pool_threads", &[], threads)
+        .gauge(DB, "mysql_thread_pool_group_active_threads", &[("group", "0")], active);
+    let Ok(Outcome::Found(found)) = made.judge(&DEFINITION) else { panic!("not found") };
+    found.fixes
+}
+
+#[test]
+fn a_pool_that_may_start_no_thread_gets_more_of_them_first() {
+    let moves = |fixes: &[crate::change::Fix], name: &str| {
+        let set = format!("SET GLOBAL {name} = ");
+        fixes.iter().position(|fix| fix.command.as_deref().is_some_and(|command| command.starts_with(&set)))
+    };
+    let full = advised("12", "3", 12.0, 4.0);
+    assert_eq!(moves(&full, "thread_pool_max_threads"), Some(0), "{full:?}");
+    assert!(full[0].text.contains("all 12 threads") && moves(&full, "thread_pool_stall_limit").is_none(), "{full:?}");
+    // With threads left, a stalled group gets one by the stall limit, and by oversubscription where that is used up.
+    let left = advised("65536", "3", 12.0, 4.0);
+    assert!(moves(&left, "thread_pool_max_threads").is_none() && moves(&left, "thread_pool_stall_limit") == Some(0));
+    assert!(moves(&left, "thread_pool_oversubscribe").is_some(), "{left:?}");
+    let idle = advised("65536", "3", 12.0, 1.0);
+    assert!(moves(&idle, "thread_pool_oversubscribe").is_none(), "{idle:?}");
+}
+
+#[test]
+fn the_heaviest_statements_are_named_with_where_they_can_go() {
+    let reads = "SELECT COUNT(*) FROM note WHERE body LIKE ?";
+    let locks = "SELECT id FROM note WHERE id = ? FOR UPDATE";
+    let writes = "UPDATE note SET body = ? WHERE id = ?";
+    let made = beside_scans("report")
+        .digest(reads, |s| (10 * s, 600 * s, 0, 10 * s, 0))
+        .digest(locks, |s| (10 * s, 200 * s, 0, 10 * s, 0))
+        .digest(writes, |s| (10 * s, 190 * s, 0, 10 * s, 0))
+        .digest("SELECT 1", |s| (10 * s, 10 * s, 0, 10 * s, 0));
+    let Ok(Outcome::Found(found)) = made.judge(&DEFINITION) else { panic!("{:?}", made.explains(&DEFINITION)) };
+    let last = found.fixes.last().unwrap();
+    for part in [
+        format!("{reads} (60 % of the time; it only reads: a replica)"),
+        format!("{locks} (20 % of the time; it writes: another database)"),
+        format!("{writes} (19 % of the time; it writes: another database)"),
+    ] {
+        assert!(last.text.contains(&part), "{}", last.text);
+    }
+    assert!(!last.text.contains("SELECT 1 "), "{}", last.text);
+    assert_eq!(last.command.as_deref(), Some("holdup advise SLOW_LOG --on mysql://db"), "{last:?}");
+}
+
 /// 50 requests a second that are slow from 10 s on, when `user` scans. 20 statements are unread then and 8 of them in the queue: six
 /// sessions of the app, two of `user`. All executions together take as long as scans do.
 fn beside_scans(user: &str) -> SyntheticRecording {

@@ -4,9 +4,11 @@
 use crate::case::Case;
 use crate::causes::{Fix, bytes, ms, percent, thousands};
 use crate::change::{Bounds, Direction, SettingChange, Unit};
+use crate::resources::connections::{NAMES, UnreportedPool};
 use crate::resources::workers::{Pool, WorkerHold, processes, stretch};
 use holdup_recording::metrics;
 use holdup_signals::View;
+use holdup_signals::app::timing::APP_METRICS;
 
 /// Share (0-1) of time for which workers should be busy: the rest is for uneven arrivals.
 pub(super) const WELL_USED: f64 = 0.7;
@@ -33,7 +35,7 @@ pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&WorkerHold>) -> 
             "Raise the workers from {most:.0} to {}: {offered:.0} requests/s that each hold one for {} are {at_once:.1} at once by Little's law, and uneven arrivals need room.{}",
             thousands(needed),
             ms(held.ms),
-            limits(&view, pool, most, needed)
+            limits(&view, pool, most, needed) + &next_limit(case, &view, needed)
         );
         let mut raise = fix(
             text,
@@ -91,6 +93,25 @@ fn limits(view: &View<'_>, pool: &Pool, most: f64, needed: f64) -> String {
         );
     }
     text
+}
+
+/// Which limit the workers would meet next: their connections to the database, where each needs one and the
+/// pool has fewer.
+fn next_limit(case: &Case<'_>, view: &View<'_>, needed: f64) -> String {
+    let reported = NAMES.iter().find_map(|names| view.gauge(names.max, &[], APP_METRICS).ok()).map(|most| most.max);
+    let open = || UnreportedPool::for_case(case).ok().map(|pool| pool.open());
+    let (connections, has) = match (reported, open()) {
+        (Some(most), _) => (most, format!("the pool has {most:.0}")),
+        (None, Some(open)) => (open, format!("no more than {open:.0} were ever open")),
+        (None, None) => return String::new(),
+    };
+    if connections >= needed {
+        return String::new();
+    }
+    format!(
+        " {0} workers need {0} connections to the database; {has}: that limit binds next, so raise the pool with them.",
+        thousands(needed)
+    )
 }
 
 /// How to configure the server.

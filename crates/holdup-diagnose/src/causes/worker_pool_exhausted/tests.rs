@@ -92,6 +92,23 @@ fn busy_workers_with_a_queue_in_front_of_them_are_the_cause() {
 }
 
 #[test]
+fn more_workers_than_connections_meet_the_pool_next() {
+    let advice = |made: SyntheticRecording| made.diagnose().findings[0].fixes[0].text.clone();
+    let database = [("peer_port", "5432"), ("peer", "10.0.0.5")];
+    let open = |n| server(EXHAUSTED).gauge(SERVER, "server_outgoing_connections", &database, n);
+    let pooled = |n| server(EXHAUSTED).gauge("prometheus:app", "db_client_connection_max", &[], n);
+    let bound = "15 workers need 15 connections to the database; ";
+    for (made, has) in [(open(10.0), "no more than 10 were ever open"), (pooled(10.0), "the pool has 10")] {
+        let advice = advice(made);
+        assert!(advice.contains(&format!("{bound}{has}: that limit binds next")), "{advice}");
+    }
+    for made in [open(20.0), pooled(20.0), pooled(20.0).gauge(SERVER, "server_outgoing_connections", &database, 10.0)] {
+        let advice = advice(made);
+        assert!(!advice.contains("binds next"), "{advice}");
+    }
+}
+
+#[test]
 fn free_workers_or_no_queue_clear_it() {
     assert_eq!(
         server(Server { busy: 4.0, waiting: 0.0, answering: 4.0, ..EXHAUSTED }).explains(&DEFINITION),

@@ -24,7 +24,7 @@ use oracle::Platform;
 const CASES: u64 = 10_000;
 
 /// Numbers that look random and are the same in every pass (splitmix64).
-pub(super) struct Random(u64);
+pub(super) struct Random(pub u64);
 
 impl Random {
     pub fn next(&mut self) -> u64 {

@@ -67,6 +67,11 @@ impl UnreportedPool {
         })
     }
 
+    /// Most connections that were open at an instant.
+    pub fn open(&self) -> f64 {
+        self.open
+    }
+
     /// Milliseconds for which a request waits for a connection: at least, because one may be held
     /// without awaiting an answer.
     pub fn queued_ms(&self) -> f64 {

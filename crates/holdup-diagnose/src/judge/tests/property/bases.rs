@@ -212,11 +212,11 @@ fn commits(random: &mut Random) -> SyntheticRecording {
 }
 
 fn postgresql_commits(_: &mut Random) -> SyntheticRecording {
-    SyntheticRecording::new(12).requests(50, 400).sessions(15, "IO:WALSync").setting(
-        POSTGRESQL,
-        "synchronous_commit",
-        "on",
-    )
+    SyntheticRecording::new(12)
+        .requests(50, 400)
+        .disk("vda", (0.0, 0.0, 0.0), (20.0, 4096.0, 0.2))
+        .sessions(15, "IO:WALSync")
+        .setting(POSTGRESQL, "synchronous_commit", "on")
 }
 
 /// Sessions that pile up in every second half of eight seconds.
