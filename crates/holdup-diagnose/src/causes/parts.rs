@@ -7,4 +7,5 @@ pub(crate) mod cloud;
 pub(crate) mod cpu_work;
 pub(crate) mod identifier;
 pub(crate) mod present;
+pub(crate) mod slow_device;
 pub(crate) mod vacuum_advice;
