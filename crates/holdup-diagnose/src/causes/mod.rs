@@ -123,7 +123,8 @@ impl Cause {
     /// Whether it raises the demand on a disk.
     pub(crate) fn is_disk_demand(self) -> bool {
         let mut to = self.definition().adds_to.iter().flat_map(|of| of.to).copied().flatten();
-        self.is(Trait::DiskDemand) || self.is(Trait::Load) || to.any(|of| *of == Source::With(Trait::DiskLimit))
+        let adds = to.any(|of| *of == Source::With(Trait::DiskLimit)) && !self.is(Trait::DiskBurst);
+        self.is(Trait::DiskDemand) || self.is(Trait::Load) || adds
     }
 
     /// Whether it can make a disk's operations take longer: a limit of the disk, or demand on it.

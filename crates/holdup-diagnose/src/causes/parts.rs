@@ -8,4 +8,5 @@ pub(crate) mod cpu_work;
 pub(crate) mod identifier;
 pub(super) mod opened;
 pub(crate) mod present;
+pub(crate) mod slow_device;
 pub(crate) mod vacuum_advice;

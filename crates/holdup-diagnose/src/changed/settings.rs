@@ -2,10 +2,11 @@
 
 use crate::cause::Cause;
 use crate::cause::Cause::{
-    AcceptQueueOverflow, AtimeUpdates, AutovacuumPressure, CommitLogBound, ConnectionLimit, CpuSaturated, CpuThrottled,
-    DiskSaturated, FileDescriptorLimit, FlushStorm, IopsCeiling, LockContention, MemoryPressure, OldSnapshot,
-    OnDiskTemporaryTables, OutOfMemoryKill, PlanChanged, ReadaheadTooLarge, ReplicationSlotKeepsLog, ReplicationWait,
-    ServiceFails, TableCacheSmall, ThreadPoolQueue, ThroughputCeiling, WorkerPoolExhausted, WorkingSetExceedsMemory,
+    AcceptQueueOverflow, AtimeUpdates, AutovacuumPressure, BurstExhausted, CommitLogBound, ConnectionLimit,
+    CpuSaturated, CpuThrottled, DiskSaturated, FileDescriptorLimit, FlushStorm, IopsCeiling, LockContention,
+    MemoryPressure, OldSnapshot, OnDiskTemporaryTables, OutOfMemoryKill, PlanChanged, ReadaheadTooLarge,
+    ReplicationSlotKeepsLog, ReplicationWait, ServiceFails, TableCacheSmall, ThreadPoolQueue, ThroughputCeiling,
+    WorkerPoolExhausted, WorkingSetExceedsMemory,
 };
 
 /// Which way a setting hurts.
@@ -91,11 +92,15 @@ const SETTINGS: &[(&str, Hurts, &[Cause])] = &[
     ("cgroup.cpu_", Less, &[CpuThrottled]),
     ("cgroup.disk_limit", Less, &[IopsCeiling, ThroughputCeiling, DiskSaturated]),
     ("cgroup.memory_", Less, &[MemoryPressure, OutOfMemoryKill, WorkingSetExceedsMemory]),
+    ("instance.class", Any, &[IopsCeiling, ThroughputCeiling, CpuSaturated, CpuThrottled, WorkingSetExceedsMemory]),
     ("limit.nofile", Less, &[FileDescriptorLimit]),
     ("mount[", Any, &[AtimeUpdates]),
     ("net.core.somaxconn", Less, &[AcceptQueueOverflow]),
     ("net.ipv4.tcp_max_syn_backlog", Less, &[AcceptQueueOverflow]),
     ("server.workers", Less, &[WorkerPoolExhausted]),
+    ("volume.iops", Less, &[IopsCeiling]),
+    ("volume.throughput", Less, &[ThroughputCeiling]),
+    ("volume.type", Any, &[IopsCeiling, ThroughputCeiling, BurstExhausted]),
     ("vm.", Any, &[MemoryPressure, DiskSaturated]),
 ];
 
@@ -171,6 +176,8 @@ mod tests {
         assert!(belongs("cgroup.cpu_quota_us_per_period_us", ("max", "50000 100000"), CpuThrottled));
         assert!(!belongs("cgroup.cpu_quota_us_per_period_us", ("50000 100000", "max"), CpuThrottled));
         assert!(belongs("innodb_flush_log_at_trx_commit", ("2", "1"), CommitLogBound));
+        assert!(belongs("volume.iops", ("12000", "3000"), IopsCeiling));
+        assert!(!belongs("volume.iops", ("3000", "12000"), IopsCeiling), "it was raised");
         assert!(belongs("enable_indexscan", ("on", "off"), PlanChanged));
         assert!(!belongs("application_name", ("a", "b"), PlanChanged));
     }

@@ -3,7 +3,7 @@
 
 use crate::case::Case;
 use crate::causes::{Cause, Edge, Magnitude, Trait};
-use crate::resources::volume::demand;
+use crate::resources::volume::{demand, level};
 use holdup_signals::time::requests::{client_queue_ms, mean_over};
 
 /// All that links need to know besides the findings.
@@ -20,6 +20,8 @@ pub(crate) struct Circumstances {
     pub tips: Vec<Cause>,
     /// Whether a limit came down, rather than the demand up.
     pub came_down: bool,
+    /// Whether a disk got slow itself, under no more demand.
+    pub got_slow: bool,
     /// Causes that could not be judged, and may be what another finding shows.
     pub not_judged: Vec<Cause>,
 }
@@ -64,6 +66,7 @@ impl Circumstances {
             began: contributors(demand::began),
             tips: contributors(demand::tips),
             came_down: found.iter().any(|cause| cause.is(Trait::DiskLimit)) && demand::came_down(case),
+            got_slow: found.iter().any(|cause| cause.is(Trait::FullDisk)) && level::slowed(case).is_some(),
             not_judged,
         }
     }

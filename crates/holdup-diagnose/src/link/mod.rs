@@ -113,9 +113,12 @@ impl Chain<'_> {
         let cause = edge.consequence;
         let is_limit = cause.is(Trait::DiskLimit);
         let finding = &self.found[&cause];
-        // A limit that came down under an unchanged demand does not follow from that demand. And a nearer
-        // edge may have settled it.
-        if is_limit && self.of.came_down || finding.follows_from.is_some() {
+        // A limit that came down under an unchanged demand does not follow from that demand, but may from the
+        // end of a burst. Neither does a disk that got slow. And a nearer edge may have settled it.
+        let is_of_burst = edge.edge.from.iter().all(|tier| *tier == [Source::With(Trait::DiskBurst)]);
+        let is_unasked = is_limit && self.of.came_down && !is_of_burst;
+        let is_slow = cause.is(Trait::FullDisk) && self.of.got_slow;
+        if is_unasked || is_slow || finding.follows_from.is_some() {
             return;
         }
         let waited_ms = finding.explains_ms;
@@ -267,11 +270,14 @@ impl Chain<'_> {
         // It existed before: not the change, if a limit came down or load grew.
         let is_spike =
             self.found.values().any(|f| f.cause.is(Trait::Load) && f.role == Role::Root && self.is_all(f.cause));
-        let existed: Vec<(Trait, Tier)> =
-            [(Trait::Standing, DISK_LIMITS, self.of.came_down), (Trait::Size, FULL_DISKS, is_spike)]
-                .into_iter()
-                .filter_map(|(kind, limits, is)| is.then_some((kind, limits)))
-                .collect();
+        let existed: Vec<(Trait, Tier)> = [
+            (Trait::Standing, DISK_LIMITS, self.of.came_down),
+            (Trait::Standing, FULL_DISKS, self.of.got_slow),
+            (Trait::Size, FULL_DISKS, is_spike),
+        ]
+        .into_iter()
+        .filter_map(|(kind, limits, is)| is.then_some((kind, limits)))
+        .collect();
         for (kind, limits) in existed {
             let roots = self.found.values().filter(|f| f.cause.is(kind) && f.role == Role::Root);
             for cause in roots.map(|f| f.cause).collect::<Vec<_>>() {

@@ -67,6 +67,7 @@ fn circumstances(found: &[Linked]) -> Circumstances {
         began: Vec::new(),
         tips: Vec::new(),
         came_down: false,
+        got_slow: false,
         not_judged: Vec::new(),
     }
 }
@@ -139,6 +140,38 @@ fn a_limit_that_came_down_does_not_follow_from_an_unchanged_demand() {
     let lowered = linked(&all, |of| of.came_down = true);
     assert_eq!(lowered[&Cause::ThroughputCeiling].role, Role::Root);
     assert_eq!(lowered[&Cause::ReadaheadTooLarge].adds_to, Some(Cause::ThroughputCeiling));
+}
+
+#[test]
+fn a_disk_that_got_slow_does_not_follow_from_a_size_that_did_not_change() {
+    let all = [found(Cause::WorkingSetExceedsMemory, 300.0), found(Cause::DiskSaturated, 300.0)];
+    assert_eq!(linked(&all, |_| {})[&Cause::DiskSaturated].follows_from, Some(Cause::WorkingSetExceedsMemory));
+    let slow = linked(&all, |of| of.got_slow = true);
+    assert_eq!(slow[&Cause::DiskSaturated].role, Role::Root);
+    assert_eq!(slow[&Cause::WorkingSetExceedsMemory].adds_to, Some(Cause::DiskSaturated));
+}
+
+#[test]
+fn a_working_set_that_a_backup_pushes_out_follows_from_it() {
+    let with = |backup_ms: f64| {
+        let all = [found(Cause::BackupOrBulkLoad, backup_ms), found(Cause::WorkingSetExceedsMemory, 300.0)];
+        let halved = |of: &mut Circumstances| of.edges.iter_mut().for_each(|edge| edge.needed = Needed::Own(0.5));
+        linked(&all, halved)[&Cause::WorkingSetExceedsMemory].follows_from
+    };
+    assert_eq!(with(120.0), Some(Cause::BackupOrBulkLoad), "what it pushes out is read again beside it");
+    assert_eq!(with(50.0), None, "it is a small part of what is read");
+}
+
+#[test]
+fn a_limit_follows_from_the_end_of_a_burst_where_that_is_what_changed() {
+    let all = [found(Cause::BurstExhausted, 300.0), found(Cause::IopsCeiling, 300.0)];
+    let ended = linked(&all, |of| of.came_down = true);
+    assert_eq!(ended[&Cause::IopsCeiling].follows_from, Some(Cause::BurstExhausted));
+    // More is demanded: the limit would be reached without a burst as well.
+    let is_of_burst = |edge: &ActiveEdge| edge.edge.causes() == [Cause::BurstExhausted];
+    let grown = linked(&all, |of| of.edges.retain(|edge| !is_of_burst(edge)));
+    assert_eq!(grown[&Cause::IopsCeiling].follows_from, None);
+    assert_eq!(grown[&Cause::BurstExhausted].adds_to, Some(Cause::IopsCeiling));
 }
 
 #[test]

@@ -5,7 +5,62 @@ use holdup_recording::metrics::{self, Metric};
 use holdup_recording::words::{ms, percent};
 use holdup_signals::database::server::DATABASE;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Disk, Missing, View};
+use holdup_signals::{Disk, Missing, SessionGroup, View};
+
+/// The servers' own words for a session in commit, in lower case. For a statement without a
+/// transaction, MySQL 5.6 and 5.7 commit in `query end`, 8.0 in `waiting for handler commit`,
+/// MariaDB in `Commit`; with a binary log MariaDB's followers wait for their leader. PostgreSQL:
+/// the lock on writing the log, and the flush itself.
+const STATES: &[&str] = &[
+    "commit",
+    "commit implicit",
+    "committing",
+    "query end",
+    "waiting for handler commit",
+    "waiting for prior transaction to commit",
+    "waiting for prior transaction to start commit before starting next transaction",
+    "lwlock:walwrite",
+    "lwlock:walwritelock",
+    "io:walsync",
+    "io:walwrite",
+    "io:wal_sync",
+    "io:wal_write",
+];
+
+/// Sessions in commit.
+pub struct Committing {
+    /// By state and statement, most first.
+    pub groups: Vec<SessionGroup>,
+    /// How many on average.
+    pub mean: f64,
+    /// Instants at which sessions were looked at.
+    pub instants: usize,
+}
+
+impl Committing {
+    /// Those of `view`.
+    ///
+    /// # Errors
+    /// If sessions were not recorded.
+    pub fn measure(view: &View<'_>) -> Result<Self, Missing> {
+        let busy = view.busy_sessions()?;
+        let is_commit = |g: &SessionGroup| {
+            let state = g.state.to_lowercase();
+            let statement = g.statement.trim_start().to_uppercase();
+            g.true_state != "queued" && (STATES.contains(&state.as_str()) || statement.starts_with("COMMIT"))
+        };
+        let instants = busy.instants;
+        let groups: Vec<SessionGroup> = busy.groups.into_iter().filter(is_commit).collect();
+        let mean = groups.iter().map(|g| g.mean).fold(0.0, |sum, m| sum + m);
+        Ok(Self { groups, mean, instants })
+    }
+
+    /// Milliseconds of each of `completed` requests, by Little's law: sessions in commit = rate x
+    /// time in it.
+    pub fn request_ms(&self, view: &View<'_>, completed: f64) -> f64 {
+        self.mean / (completed / view.window.seconds()) * 1e3
+    }
+}
 
 /// Transactions that say that they commit.
 const COMMITS: Metric = metrics::mysql::GLOBAL_STATUS_COM_COMMIT;

@@ -207,7 +207,8 @@ impl<'a> ThrottledSource<'a> {
         let (stopped, periods) = (self.stopped.delta, self.periods.delta);
         let expected = "max, or more than it needs";
         let quota = if self.is_recorded {
-            let text = format!("{name} may use {:.2} CPUs", self.quota.cpus());
+            let since = before_words(view, self.process.source, self.quota);
+            let text = format!("{name} may use {:.2} CPUs{since}", self.quota.cpus());
             view.setting_evidence(self.process.source, QUOTA, expected, text)
         } else {
             let text = format!(
@@ -242,6 +243,19 @@ impl<'a> ThrottledSource<'a> {
             text,
         ));
         evidence
+    }
+}
+
+/// What the quota was before, if it was lowered while this was recorded; empty if not.
+fn before_words(view: &View<'_>, source: &str, quota: CpuQuota) -> String {
+    let rows = view.recording.tables.settings.with_columns(&["source", "name", "value"]).unwrap_or_default();
+    let own = rows.iter().filter(|row| row.source == source && row.name == QUOTA);
+    let mut values: Vec<&str> = own.map(|row| row.value.as_str()).collect();
+    values.dedup();
+    match values.iter().rev().nth(1).map(|value| CpuQuota::parse(value)) {
+        Some(Some(before)) if before.cpus() > quota.cpus() => format!(", lowered from {:.2}", before.cpus()),
+        Some(None) => ", and had no limit before".to_owned(),
+        _ => String::new(),
     }
 }
 

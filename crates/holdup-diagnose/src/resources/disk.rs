@@ -49,11 +49,16 @@ pub fn is_readahead_like(useful: &UsefulReads) -> bool {
         && useful.read_per_fault() <= WINDOWS_PER_FAULT * window
 }
 
+/// The device mounted where the service's threads wait for a file; none if no file is known.
+pub fn mounted_device(view: &View<'_>, waits: &DiskWaits) -> Option<String> {
+    let place = waits.asleep.groups.iter().find(|p| p.path.as_deref().is_some_and(|path| path.starts_with('/')));
+    place.and_then(|p| view.mount_of(p.path.as_deref()?)).map(|m| view.whole_device(&m.device))
+}
+
 /// The device whose window counts: the one mounted where threads wait, else the one at a cgroup's
 /// limit, else the one that spent the longest time reading.
 pub fn read_device<'d>(view: &View<'_>, disks: &'d Disks, waits: &DiskWaits) -> Option<&'d Disk> {
-    let place = waits.asleep.groups.iter().find(|p| p.path.as_deref().is_some_and(|path| path.starts_with('/')));
-    let mounted = place.and_then(|p| view.mount_of(p.path.as_deref()?)).map(|m| view.whole_device(&m.device));
+    let mounted = mounted_device(view, waits);
     let limited = || view.throttles().ok()?.into_iter().find(Throttle::is_reached).map(|t| t.device);
     let named = |device: String| disks.named(&device).filter(|disk| disk.read.operations > 0.0);
     mounted.and_then(named).or_else(|| limited().and_then(named)).or_else(|| {

@@ -22,6 +22,7 @@ pub mod interfaces;
 pub mod late_connects;
 pub mod locks;
 pub mod mounts;
+pub mod neighbours;
 pub mod network_limits;
 pub mod new_connections;
 pub mod newcomers;

@@ -1,5 +1,6 @@
 //! A disk or volume: what waiting for it costs a request.
 
+pub mod burst;
 pub mod demand;
 pub mod level;
 pub mod stated;

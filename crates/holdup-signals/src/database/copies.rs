@@ -44,6 +44,9 @@ const STATEMENTS: &[&str] = &[
     "VACUUM (FULL",
     "CLUSTER ",
     "REINDEX ",
+    // Building an index reads all of its table.
+    "CREATE INDEX ",
+    "CREATE UNIQUE INDEX ",
     "REFRESH MATERIALIZED VIEW ",
 ];
 

@@ -4,6 +4,8 @@
 
 mod lowered;
 
+pub use self::lowered::Slowed;
+
 use crate::Evidence;
 use crate::host::throttle::Unit;
 use crate::time::plateau::{Ceiling, Freer, QueuedRate, ceilings, freer_before, sum};

@@ -44,6 +44,11 @@ pub fn is_database_server(name: &str) -> bool {
     SERVERS.contains(&name)
 }
 
+/// Whether a thread of this name is the kernel's own.
+pub fn is_kernel_thread(name: &str) -> bool {
+    KERNEL_THREADS.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Functions at which every kernel thread's stack ends.
 const KERNEL_THREAD_ENDS: &[&str] = &["kthread", "ret_from_fork", "ret_from_fork_asm"];
 

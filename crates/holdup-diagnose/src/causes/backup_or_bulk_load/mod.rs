@@ -5,6 +5,7 @@ mod backup_read;
 mod began;
 mod bulk_load;
 mod index_build;
+mod neighbour;
 mod signs;
 
 use super::parts::clearing::or_by_disk;
@@ -33,10 +34,10 @@ const DOC: Doc = Doc {
     title: "A backup or bulk load uses much of the disk",
     what: "A program reads all of the data once (pg_basebackup, pg_dump, mysqldump, xtrabackup, tar, rsync) or writes much of it (COPY, LOAD DATA, a restore, an import, a purge, the rebuild of a table, the build of an index in MongoDB) while requests use the same server.",
     hurts: "It reads or writes as fast as it may. Requests wait behind it for the disk, the log or the CPUs, and data that is read once pushes what they need out of memory.",
-    needs: "PostgreSQL's progress of base backups and COPY and its sessions, or MySQL's sessions; for programs that copy, their disk I/O (--watch pid:N), or the threads of the host (--watch host) and the disk I/O of the service's own processes (--watch pid:N); the disk's throughput. Or the server's counters by statement, with a baseline window. Or MongoDB's index builds (--watch mongodb://…) and its own account of operations.",
-    predicts: "It runs while requests are slow and not when they are fast, and its reads and writes, or its sessions that wait for the disk, are a large part of all. Or statements that hardly ran before change many rows at a time, and most of all changed rows, while the log grows faster and the requests' own statements take longer. Or MongoDB's operations take longer while an index is built than at other times.",
+    needs: "PostgreSQL's progress of base backups and COPY and its sessions, or MySQL's sessions; for programs that copy, their disk I/O (--watch pid:N), or the threads of the host (--watch host) and the disk I/O of the service's own processes (--watch pid:N), which show a program on no list as well; the disk's throughput. Or the server's counters by statement, with a baseline window. Or MongoDB's index builds (--watch mongodb://…) and its own account of operations.",
+    predicts: "It began with the episode: it runs while requests are slow and not when they are fast, and its reads and writes, or its sessions that wait for the disk, are a large part of all. Or statements that hardly ran before change many rows at a time, and most of all changed rows, while the log grows faster and the requests' own statements take longer. Or MongoDB's operations take longer while an index is built than at other times.",
     clears: "None was seen; or it is a small part of the disk's throughput; or requests do not wait for the disk.",
-    looks_like: "A report that reads a whole table (its statement shows that). Vacuum reads whole tables, too. A spike changes more rows, but as many per request as before; a restore has no requests.",
+    looks_like: "A program that waits for a disk which the service itself fills: it moves hardly anything. A report that reads a whole table (its statement shows that). Vacuum reads whole tables, too. A spike changes more rows, but as many per request as before; a restore has no requests.",
     fix: "Run it at another time, from a replica, or slower: pg_basebackup --max-rate, rsync --bwlimit, ionice, smaller batches.",
     prove: "The same load without it: response time is that of the baseline window.",
     references: "PostgreSQL documentation: Base Backup Progress Reporting, COPY Progress Reporting, pg_basebackup (--max-rate), pg_dump; MySQL Reference Manual: mysqldump (SQL_NO_CACHE in its statements), LOAD DATA; MongoDB manual: Index Builds on Populated Collections, serverStatus (indexBuilds).",
@@ -47,6 +48,9 @@ const NEXT: NextCommand = NextCommand::on_machine("pidstat -d 1 10", 10, "which 
 
 /// A copy present for a smaller share (0-1) of the time does not delay requests for long.
 const RUNS: f64 = 0.1;
+
+/// One that ran for a smaller part (0-1) of that in the baseline window came with the episode.
+const HARDLY: f64 = 0.2;
 
 fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let recorded = from_records(case);
@@ -60,6 +64,7 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         began::by_cpu(case, others),
         began::by_statements(case),
         index_build::by_operations(case),
+        neighbour::by_threads(case),
     ];
     let began = began.into_iter().flatten();
     let most = began.max_by(|a, b| explained(a).total_cmp(&explained(b)));
@@ -82,8 +87,14 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Err(Missing::new("what else was running: sessions and the threads of the host", enable));
     }
     let demand = demanded?;
-    let share =
-        |of: &Copying| of.bytes_per_second.map_or(of.waits_share.map_or(0.0, |(share, _)| share), |b| demand.share(b));
+    // A copy that ran in the same way in the baseline window is not the reason.
+    let before = case.baseline().map(|baseline| copying(&baseline, Some(&demand.flow.name))).unwrap_or_default();
+    let usual = |of: &Copying| before.iter().find(|b| b.name == of.name).map_or(0.0, |b| b.seen_ratio);
+    let share = |of: &Copying| match of.bytes_per_second {
+        Some(bytes) if usual(of) < HARDLY * of.seen_ratio => demand.share_of_newcomer(case, bytes),
+        Some(bytes) => demand.share(bytes),
+        None => of.waits_share.map_or(0.0, |(share, _)| share),
+    };
     all.retain(|of| of.seen_ratio >= RUNS);
     all.sort_by(|a, b| share(b).total_cmp(&share(a)));
     let Some(most) = all.first() else {
@@ -123,10 +134,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     if share(most) < MATTERS || !is_felt(case, waited) {
         return Ok(Outcome::Cleared(vec![told]));
     }
-    // A copy that ran in the same way in the baseline window is not the reason.
-    let before = case.baseline().map(|baseline| copying(&baseline, Some(&demand.flow.name))).unwrap_or_default();
-    let usual = before.iter().find(|b| b.name == most.name).map_or(0.0, |b| b.seen_ratio);
-    if usual >= 0.8 * most.seen_ratio {
+    if usual(most) >= 0.8 * most.seen_ratio {
         let text = format!("{} was running as much while requests were fast", most.name);
         return Ok(Outcome::Cleared(vec![told.saying("", text)]));
     }

@@ -4,24 +4,23 @@ mod signs;
 
 use super::parts::ceiling;
 use super::parts::ceiling::level::level_evidence;
-use super::{Cause, CauseFinding, Definition, Doc, Edge, Judge, Outcome, Role, Source::With, Trait, percent};
+use super::{Cause, CauseFinding, Contribution, Definition, Doc, Judge, Outcome, Role, Source::With, Trait, percent};
 use crate::case::Case;
 use crate::change::Fix;
 use crate::next_command;
 use crate::resources::is_felt;
+use crate::resources::volume::burst::Balances;
 use crate::resources::volume::level::{self, AtCeiling, at_ceiling, rate};
 use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
-use holdup_recording::metrics;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::host::flows::FlowSource;
 use holdup_signals::{Gauge, Missing};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskBurst],
-    follows_from: &[
-        // The end of a burst explains how the ceiling was reached, not why the demand exceeds it.
-        Edge::same_time(&[&[With(Trait::DiskLimit)]]),
-    ],
+    // The end of a burst explains how the ceiling was reached, not why the demand exceeds it: unless that is
+    // what changed, which the limits' own edges say.
+    adds_to: &[Contribution { to: &[&[With(Trait::DiskLimit)]], least: 0.0 }],
     signs: Some(signs::find),
     errors: &[(holdup_recording::events::CREDITS_LOW, crate::strength::FAIR)],
     ..Definition::new(Cause::BurstExhausted, DOC, Judge::Alone(judge), &next_command::DISKS)
@@ -40,19 +39,6 @@ const DOC: Doc = Doc {
     references: "AWS: Amazon EC2 user guide, Amazon EBS-optimized instances (maximum performance for 30 minutes at least once every 24 hours), General Purpose SSD volumes (I/O credits and burst); CloudWatch metrics EBSByteBalance%, EBSIOBalance%, BurstBalance.",
 };
 
-/// Balances of credits, as ratios.
-const BALANCES: [&str; 3] = [
-    metrics::aws::EBS_BYTE_BALANCE_RATIO.name,
-    metrics::aws::EBS_IO_BALANCE_RATIO.name,
-    metrics::aws::BURST_BALANCE_RATIO.name,
-];
-
-/// A balance (0-1) below this is used up: it is an average over a minute or more.
-const USED_UP: f64 = 0.05;
-
-/// A balance that never falls below this is not used up.
-const LEFT: f64 = 0.5;
-
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let cloud = at_ceiling(case, FlowSource::Cloud).map(|(_, at)| at);
     let host = at_ceiling(case, FlowSource::Host).map(|(_, at)| at);
@@ -60,13 +46,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         (Err(_), Err(missing)) => return ceiling::no_disk_was_asked(case).ok_or(missing),
         (cloud, host) => cloud.into_iter().chain(host).flatten().collect(),
     };
-    let balances = balances(case);
-    let used_up = balances.iter().find(|(_, balance)| balance.min <= USED_UP);
-    let is_left = used_up.is_none() && !balances.is_empty() && balances.iter().all(|(_, b)| b.min >= LEFT);
+    let balances = Balances::read(case);
     let ended = |at: &&AtCeiling| at.burst().is_some() || at.freer().is_some();
-    let found = all.iter().find(ended).filter(|_| !is_left);
-    let Some(at) = found.or_else(|| all.first().filter(|_| used_up.is_some())) else {
-        return Ok(Outcome::Cleared(cleared(case, &all, &balances)?));
+    let found = all.iter().find(ended).filter(|_| !balances.is_left());
+    let Some(at) = found.or_else(|| all.first().filter(|_| balances.is_used_up())) else {
+        return Ok(Outcome::Cleared(cleared(case, &all, &balances.0)?));
     };
     let explains_ms = level::disk_ms(case, &at.flow)?;
     let mut evidence = level_evidence(at);
@@ -82,7 +66,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         let since = (freer.window.to - case.recording.manifest.started_at) as f64 / 1e9;
         last.text = format!("{}; that was {since:.1} s into the recording", last.text);
     }
-    evidence.extend(balances.iter().map(|(name, balance)| balance_evidence(name, balance)));
+    evidence.extend(balances.0.iter().map(|(name, balance)| balance_evidence(name, balance)));
     if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(evidence));
     }
@@ -93,7 +77,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         (None, Some(_)) => FAIR,
         (None, None) => WEAK,
     }];
-    weights.push(if used_up.is_some() { CERTAIN } else { WEAK });
+    weights.push(if balances.is_used_up() { CERTAIN } else { WEAK });
     Ok(Outcome::Found(CauseFinding {
         explains_ms,
         evidence,
@@ -112,12 +96,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             .to_owned(),
         role: Role::Root,
     }))
-}
-
-/// Balances recorded in the episode.
-fn balances(case: &Case<'_>) -> Vec<(&'static str, Gauge)> {
-    let view = case.slow();
-    BALANCES.into_iter().filter_map(|name| Some((name, view.gauge(name, &[], "").ok()?))).collect()
 }
 
 fn balance_evidence(name: &str, balance: &Gauge) -> Evidence {

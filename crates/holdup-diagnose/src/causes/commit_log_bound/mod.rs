@@ -5,17 +5,19 @@ mod many_small_commits;
 mod signs;
 
 use super::parts::clearing;
+use super::parts::slow_device::slowed_evidence;
 use super::{
     Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Outcome, Role, Source::Of, Source::With, Trait, ms,
 };
 use crate::case::Case;
 use crate::next_command;
-use crate::resources::commits::{self, Durability, LogFlushes};
+use crate::resources::commits::{self, Committing, Durability, LogFlushes};
+use crate::resources::volume::level;
 use crate::resources::{is_felt, sessions};
-use crate::strength::STRONG;
+use crate::strength::{FAIR, STRONG};
 use holdup_signals::database::server::DATABASE;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Missing, SessionGroup, View};
+use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::WithinStatement, Trait::LongStatement, Trait::Line],
@@ -39,31 +41,11 @@ const DOC: Doc = Doc {
     needs: "Sampled sessions of the database (--watch mysql://… or postgresql://…) and its durability settings; for the time per flush the host's disk counters (--watch host).",
     predicts: "Sessions are in commit (\"Commit\", \"waiting for handler commit\", \"query end\", \"Waiting for prior transaction to commit\", a COMMIT that starts; PostgreSQL: LWLock:WALWrite, IO:WALSync) for most of the excess; flushes follow one another without a pause, each as long as a commit takes.",
     clears: "Few sessions are in commit; or by the settings commits do not wait for a flush; or a flush is too short to delay a commit.",
-    looks_like: "A disk with a queue (disk_saturated: reads and writes wait, too; this then follows from it). A backup that holds the commit lock (\"Waiting for commit lock\": a lock). Semi-synchronous replication (\"Waiting for semi-sync ACK\": the replica).",
+    looks_like: "A disk with a queue (disk_saturated: reads and writes wait, too; this then follows from it). A disk whose flushes got slow has no queue, and commits are all that waits for it: that is this. A backup that holds the commit lock (\"Waiting for commit lock\": a lock). Semi-synchronous replication (\"Waiting for semi-sync ACK\": the replica).",
     fix: "Fewer commits (several rows each), a disk with a protected write cache for the log; or, if losing a second of transactions is acceptable, a log that is flushed once a second.",
     prove: "The same load again: hardly a session is in commit, and flushes have pauses.",
     references: "MySQL Reference Manual: innodb_flush_log_at_trx_commit, sync_binlog, General Thread States (query end, waiting for handler commit); MariaDB documentation: Group Commit for the Binary Log; PostgreSQL documentation: synchronous_commit, commit_delay, Wait Events; Linux: Documentation/admin-guide/iostats.rst (flush requests).",
 };
-
-/// The servers' own words for a session in commit, in lower case. For a statement without a
-/// transaction, MySQL 5.6 and 5.7 commit in `query end`, 8.0 in `waiting for handler commit`,
-/// MariaDB in `Commit`; with a binary log MariaDB's followers wait for their leader. PostgreSQL:
-/// the lock on writing the log, and the flush itself.
-const STATES: &[&str] = &[
-    "commit",
-    "commit implicit",
-    "committing",
-    "query end",
-    "waiting for handler commit",
-    "waiting for prior transaction to commit",
-    "waiting for prior transaction to start commit before starting next transaction",
-    "lwlock:walwrite",
-    "lwlock:walwritelock",
-    "io:walsync",
-    "io:walwrite",
-    "io:wal_sync",
-    "io:wal_write",
-];
 
 /// Most disk operations that a commit waits for: the flush in progress and its own, each with data
 /// and journal in front of it, for the log, the binary log and the log again.
@@ -78,18 +60,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let busy = view.busy_sessions()?;
+    let committing = Committing::measure(&view)?;
     let completed = case.completed_in(view.window)?.max(1.0);
-    let is_commit = |g: &&SessionGroup| {
-        let state = g.state.to_lowercase();
-        let statement = g.statement.trim_start().to_uppercase();
-        g.true_state != "queued" && (STATES.contains(&state.as_str()) || statement.starts_with("COMMIT"))
-    };
-    let committing: Vec<&SessionGroup> = busy.groups.iter().filter(is_commit).collect();
-    let mean = committing.iter().map(|g| g.mean).fold(0.0, |sum, m| sum + m);
-    // Little's law: sessions in commit = rate x time in it.
-    let explains_ms = mean / (completed / view.window.seconds()) * 1e3;
-    let counted = seen(&view, &committing, mean, explains_ms)?;
+    let mean = committing.mean;
+    let explains_ms = committing.request_ms(&view, completed);
+    let counted = seen(&view, &committing, explains_ms)?;
     if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(vec![counted]));
     }
@@ -99,7 +74,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let mut evidence = vec![counted, durable.evidence];
     // Few sightings may be chance: of n the error is the root of n.
-    let sightings = mean * busy.instants as f64;
+    let sightings = mean * committing.instants as f64;
     let mut weights = vec![STRONG * (1.0 - 1.0 / (1.0 + sightings).sqrt())];
     if let Some(flush) = LogFlushes::measure(&view) {
         let per_commit = explains_ms / commits::per_request(&view, completed).max(1e-9);
@@ -112,6 +87,10 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         }
         weights.push(STRONG * flush.busy_ratio.min(1.0));
     }
+    if let Some((flow, slowed)) = level::slowed(case) {
+        evidence.push(slowed_evidence(&view, &flow, &slowed));
+        weights.push(FAIR);
+    }
     evidence.extend(commits::grouped(&view));
     Ok(Outcome::Found(CauseFinding {
         explains_ms,
@@ -123,8 +102,9 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-fn seen(view: &View<'_>, committing: &[&SessionGroup], mean: f64, explains_ms: f64) -> Result<Evidence, Missing> {
-    let Some(most) = committing.first() else {
+fn seen(view: &View<'_>, committing: &Committing, explains_ms: f64) -> Result<Evidence, Missing> {
+    let mean = committing.mean;
+    let Some(most) = committing.groups.first() else {
         let counted =
             sessions::counted(view, &[]).ok_or_else(|| Missing::new("samples of all database sessions", DATABASE))?;
         return Ok(counted.evidence(

@@ -155,6 +155,13 @@ mod tests {
         else {
             panic!("not found")
         };
+        let lowered = made(9.9).setting("pid:7", "cgroup.cpu_quota_us_per_period_us", "200000 100000").setting(
+            "pid:7",
+            "cgroup.cpu_quota_us_per_period_us",
+            "20000 100000",
+        );
+        let Ok(Outcome::Found(lowered)) = lowered.judge(&DEFINITION) else { panic!("not found") };
+        assert!(lowered.evidence[0].text.ends_with("0.20 CPUs, lowered from 2.00"), "{:?}", lowered.evidence[0]);
         assert!((less.explains_ms / more.explains_ms - 1.0).abs() < 0.1, "{} {}", less.explains_ms, more.explains_ms);
         assert!(less.evidence[0].text.contains("at most 0.20 CPUs"), "{:?}", less.evidence[0]);
         assert!(less.weights.iter().zip(&more.weights).all(|(less, more)| less < more), "surer with less");

@@ -1,9 +1,11 @@
 //! Requests wait for a disk that can't keep up.
 
+mod got_slow;
 mod io_taken_by_others;
 mod signs;
 
 use super::parts::cgroup_limit;
+use super::parts::slow_device::slowed_evidence;
 use super::{
     Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Outcome, Role, Source::With, Trait, bytes_per_second,
     ms, percent,
@@ -12,12 +14,13 @@ use crate::case::Case;
 use crate::change::Fix;
 use crate::next_command;
 use crate::resources::disk::{what_it_does, who};
+use crate::resources::volume::level::{self, rate};
 use crate::resources::{is_felt, volume};
 use crate::strength::{CERTAIN, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::host::disk_waits::{DiskWaits, Wait};
-use holdup_signals::host::throttle::{Throttle, Unit};
+use holdup_signals::host::throttle::Throttle;
 use holdup_signals::{Disk, Disks, Missing, View};
 
 pub const DEFINITION: Definition = Definition {
@@ -31,11 +34,11 @@ pub const DEFINITION: Definition = Definition {
 
 const DOC: Doc = Doc {
     title: "The disk is saturated",
-    what: "A disk gets more reads and writes than it can do, and they queue in front of it. Or a cgroup's I/O limit delays its requests before they reach a disk that looks idle.",
+    what: "A disk gets more reads and writes than it can do, and they queue in front of it. Or the disk itself got slow, and each takes many times as long as before. Or a cgroup's I/O limit delays its requests before they reach a disk that looks idle.",
     hurts: "Threads stand in uninterruptible sleep until their I/O is done.",
     needs: "The host's disk statistics (--watch host), and to quantify it the thread states and cgroup of the service's processes (--watch pid:N).",
-    predicts: "Threads of the service sleep uninterruptibly for a large part of the excess, and the device has a queue, or a cgroup's I/O limit is reached.",
-    clears: "All I/O of the machine together took a small share of the delay per request and no cgroup's limit is reached; or the service's threads were hardly ever in uninterruptible sleep; or the device had no queue.",
+    predicts: "Threads of the service sleep uninterruptibly for a large part of the excess, and the device has a queue, or a cgroup's I/O limit is reached; or as many operations as in the baseline window each take many times as long.",
+    clears: "All I/O of the machine together took a small share of the delay per request and no cgroup's limit is reached; or the service's threads were hardly ever in uninterruptible sleep; or the device had no queue; or it got slow and only commits wait for it, which is their own cause.",
     looks_like: "Utilization near 100 % alone proves nothing: a disk that serves many operations at once can be busy all the time with room to spare. A throughput limit shows as a plateau of the sum of reads and writes. Threads that wait for a directory's lock sleep uninterruptibly as well.",
     fix: "Less I/O (indexes, memory), then a faster disk or a higher limit.",
     prove: "The same load again: queue and wait of the device are small.",
@@ -60,6 +63,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         let none = view.counter(metrics::host::DISK_OPERATIONS.name, &[], HOST)?;
         return Ok(Outcome::Cleared(vec![none.evidence("0", "many", "no disk did any I/O")]));
     };
+    let slowed = level::slowed(case);
+    let disk = slowed.as_ref().and_then(|(flow, _)| disks.named(&flow.name)).unwrap_or(disk);
     let asked_ms = waits.disks_ms(disk.utilization);
     let explains_ms = volume::of_requests(&waits, case, asked_ms)?;
     let all_io = view.counter(metrics::host::DISK_OPERATION_TIME.name, &[], HOST)?.evidence(
@@ -83,6 +88,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![all_io, asleep]));
     }
     let does = view.disk_evidence(disk, "below 1", what_it_does(disk))?;
+    if let Some((flow, slowed)) = &slowed {
+        let seen = vec![slowed_evidence(&view, flow, slowed), does, asleep];
+        return got_slow::judge(case, &waits, disk, explains_ms, seen);
+    }
     if disk.queue < QUEUE && disk.utilization < BUSY {
         return Ok(Outcome::Cleared(vec![does, asleep]));
     }
@@ -165,10 +174,7 @@ fn throttled(
 }
 
 fn limit_text(throttle: &Throttle) -> String {
-    let (done, limit) = match throttle.unit {
-        Unit::Bytes => (bytes_per_second(throttle.rate), bytes_per_second(throttle.limit)),
-        Unit::Operations => (format!("{:.0} operations/s", throttle.rate), format!("{:.0}/s", throttle.limit)),
-    };
+    let (done, limit) = (rate(throttle.unit, throttle.rate), cgroup_limit::limit_words(throttle));
     format!(
         "the cgroup of {} did {done} of {}s on {}; its limit is {limit}, which it reached for {} of the time",
         throttle.source,
@@ -247,7 +253,15 @@ mod tests {
         let (evidence, fix) = text(&made);
         assert!(evidence.contains("its limit is 20 MB/s") && evidence.contains("looks idle"), "{evidence}");
         assert!(fix.contains("/blkio/db/blkio.throttle.read_bps_device"), "{fix}");
-        assert_eq!(made.without("cgroup_disk_io_bytes_total").explains(&DEFINITION), None);
+        assert_eq!(made.clone().without("cgroup_disk_io_bytes_total").explains(&DEFINITION), None);
+        let lowered = made.tables(|tables| {
+            let limit = "cgroup.disk_limit[vda].read_bytes_per_second";
+            let now = tables.settings.rows.iter().find(|row| row.name == limit).unwrap().clone();
+            let before = holdup_recording::rows::Setting { value: "40000000".into(), observed_at: -1, ..now };
+            tables.settings.rows.push(before);
+        });
+        let (evidence, _) = text(&lowered);
+        assert!(evidence.contains("its limit is 20 MB/s, lowered from 40 MB/s"), "{evidence}");
     }
 
     #[test]

@@ -2,19 +2,20 @@
 //! reached max_wal_size early, and sessions pile up. Until version 16 the background writer's view
 //! counts checkpoints, from 17 on a separate one.
 
-use super::{CauseFinding, Outcome, SLOWER, bytes, thousands};
-use crate::case::Case;
-use crate::causes::{Role, bytes_per_second};
+use super::meanwhile::Meanwhile;
+use super::{CauseFinding, Outcome, bytes, thousands};
+use crate::case::{Band, Case};
+use crate::causes::Role;
 use crate::change::database::Server;
 use crate::change::parameters::{COMPLETION_TARGET, Engine, MAX_WAL_SIZE};
 use crate::change::{Direction, Fix};
 use crate::resources::sessions::{ALWAYS, PileUp};
 use crate::resources::{checkpoints, is_felt};
-use crate::strength::{FAIR, STRONG, WEAK};
+use crate::strength::{FAIR, STRONG, Strength, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::database::vacuum::PAGE_BYTES;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Counter, Growth, Missing, View, Window};
+use holdup_signals::{Counter, Missing, View, Window};
 
 /// What to record for a server.
 const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT";
@@ -34,11 +35,11 @@ const NAMES: [[&str; 3]; 2] = [
     ],
 ];
 
-/// Growth of the log: in all versions by its position.
-const LOG: &str = metrics::postgresql::WAL_POSITION_BYTES.name;
-
 /// A checkpoint is writing at this many pages per second; the background writer alone writes fewer.
 const WRITES: f64 = 50.0;
+
+/// From this factor on, checkpoints are requested far more often than before.
+const MORE_OFTEN: f64 = 3.0;
 
 /// A checkpointer that works for a smaller share (0-1) of the time does so now and then.
 const NOW_AND_THEN: f64 = 0.25;
@@ -75,11 +76,7 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
     if storms.is_empty() {
         return Ok(Outcome::Cleared(vec![counted]));
     }
-    // With hardly a checkpoint in the baseline window, that is what to compare with.
-    let is_new = case.baseline().is_some_and(|baseline| {
-        let at_work = checkpoints::at_work(&baseline).map_or(0.0, |(ratio, _)| ratio);
-        baseline.counter(written, &[], POSTGRESQL).is_ok_and(|c| c.rate() < WRITES) && at_work < NOW_AND_THEN
-    });
+    let is_new = began(case, written, &requested);
     let piled = PileUp::measure(case, &view, &storms)?;
     let completed = case.completed_in(view.window)?.max(1.0);
     let explains_ms = piled.request_ms(&view, completed);
@@ -89,29 +86,31 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
     if !is_felt(case, explains_ms) || piled.ratio >= ALWAYS && !is_new {
         return Ok(Outcome::Cleared(vec![counted].into_iter().chain(sessions).collect()));
     }
-    let mut evidence: Vec<Evidence> = vec![counted].into_iter().chain(sessions).collect();
-    let mut weights = vec![FAIR];
     let asked = checkpoints::asked_by_hand(&view);
-    if let Some((is_slower, told)) = log_meanwhile(&view, &storms) {
-        evidence.push(told);
-        if !is_slower && asked.is_none() {
-            evidence.reverse();
-            return Ok(Outcome::Cleared(evidence));
-        }
-        weights.push(FAIR);
+    let working = checkpoints::at_work(&view);
+    let meanwhile = Meanwhile::measure(&view, &storms, case.baseline().as_ref());
+    // One that is due by time and spread hurts only if changes have to wait for it.
+    let is_forced = asked.is_some() || requested.delta > 0.0 || working.is_some();
+    let refutes = |of: &&Meanwhile| of.is_burst() && asked.is_none() || of.is_steady() && !is_forced;
+    if let Some(refuted) = meanwhile.as_ref().filter(refutes) {
+        let told = [refuted.evidence.clone(), counted];
+        return Ok(Outcome::Cleared(told.into_iter().chain(sessions).collect()));
     }
-    weights.push(if requested.delta > 0.0 { FAIR } else { WEAK });
-    if let Some((ratio, working)) = checkpoints::at_work(&view) {
-        evidence.push(working);
-        weights.push(STRONG * if is_new { ratio } else { 0.0 });
-    }
+    let mut pieces: Vec<(Evidence, Strength)> = Vec::new();
+    pieces.push((counted, if requested.delta > 0.0 { FAIR } else { WEAK }));
+    pieces.extend(sessions.map(|told| (told, FAIR)));
+    pieces.extend(meanwhile.map(|of| {
+        let shows = of.is_slower() || of.logs_whole_pages();
+        (of.evidence, if shows { FAIR } else { WEAK })
+    }));
+    pieces.extend(working.map(|(ratio, told)| (told, STRONG * if is_new { ratio } else { 0.0 })));
     let mut fixes = fixes(&view, &requested);
     if let Some(asked) = asked {
         let text = "Find what runs CHECKPOINT, and stop it: the server starts checkpoints by itself and spreads them.";
         fixes.insert(0, Fix { text: text.to_owned(), command: None, keep: None, risk: None });
-        evidence.push(asked);
-        weights.push(STRONG);
+        pieces.push((asked, STRONG));
     }
+    let (evidence, weights) = pieces.into_iter().unzip();
     Ok(Outcome::Found(CauseFinding {
         explains_ms,
         evidence,
@@ -123,23 +122,17 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
     }))
 }
 
-/// Whether changes were slower while checkpoints wrote: the log grew less.
-fn log_meanwhile(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)> {
-    let growths = view.growths(|_| true, LOG, &[]);
-    let middle = |g: &Growth| g.window.from + (g.window.to - g.window.from) / 2;
-    let rate = |wanted: bool| {
-        let of = growths.iter().filter(|g| storms.iter().any(|w| w.contains(middle(g))) == wanted);
-        let (delta, seconds) = of.fold((0.0, 0.0), |(d, s), g| (d + g.delta, s + g.window.seconds()));
-        (seconds > 0.0).then(|| delta / seconds)
-    };
-    let (then, else_) = (rate(true)?, rate(false)?);
-    let log = view.counter(LOG, &[], POSTGRESQL).ok()?;
-    let text = format!(
-        "while checkpoints wrote the log grew by {}, at other times by {}",
-        bytes_per_second(then),
-        bytes_per_second(else_)
-    );
-    Some((then <= SLOWER * else_, log.evidence(bytes_per_second(then), bytes_per_second(else_), text)))
+/// Whether checkpoints are new: there was hardly one in the baseline window, or they start far more often
+/// because of the log's size or of a request.
+fn began(case: &Case<'_>, written: &str, requested: &Counter) -> bool {
+    let Some(baseline) = case.baseline() else { return false };
+    let at_work = checkpoints::at_work(&baseline).map_or(0.0, |(ratio, _)| ratio);
+    let is_quiet =
+        baseline.counter(written, &[], POSTGRESQL).is_ok_and(|c| c.rate() < WRITES) && at_work < NOW_AND_THEN;
+    let before = NAMES.iter().find_map(|names| baseline.counter(names[1], &[], POSTGRESQL).ok());
+    let band = |of: &Counter| Band::of_count(of.rate(), of.delta).read(of.reads);
+    is_quiet
+        || before.is_some_and(|before| requested.delta >= 1.0 && band(requested).since(band(&before)).rose(MORE_OFTEN))
 }
 
 fn fixes(view: &View<'_>, requested: &Counter) -> Vec<Fix> {
@@ -210,7 +203,7 @@ mod tests {
             .counted(DB, NAMES[1][0], &[], move |s| sum(&|t| if storm(t) { 1_000.0 } else { 0.0 }, s))
             .counter(DB, NAMES[1][1], &[], 0.125)
             .counter(DB, NAMES[1][2], &[], 0.0)
-            .counted(DB, LOG, &[], move |s| sum(&|t| if storm(t) { log } else { 10e6 }, s))
+            .counted(DB, "postgresql_wal_position_bytes", &[], move |s| sum(&|t| if storm(t) { log } else { 10e6 }, s))
             .setting(DB, "max_wal_size", "1GB")
     }
 
@@ -230,6 +223,33 @@ mod tests {
         assert_eq!(made.explains(&DEFINITION), Some(0.0));
         let hurried = made.counted(DB, "postgresql_activity_sessions", &labels, storm);
         assert!(hurried.explains(&DEFINITION).unwrap() > 200.0, "{:?}", hurried.explains(&DEFINITION));
+    }
+
+    /// The same under a steady load: as many rows are changed in storms, or `burst` times as many, and the log grows by 30 MB a second
+    /// then.
+    fn steady(burst: f64) -> SyntheticRecording {
+        let rows = move |s: i64| (1..=s).map(|t| if t % 8 >= 4 { 100.0 * burst } else { 100.0 }).sum::<f64>();
+        server(32, 30e6).counted(DB, "postgresql_stat_database_tup_updated", &[("database", "app")], rows)
+    }
+
+    #[test]
+    fn pages_that_are_logged_whole_are_not_a_burst_of_changes() {
+        assert!(
+            (steady(1.0).explains(&DEFINITION).unwrap() - 300.0).abs() < 50.0,
+            "{:?}",
+            steady(1.0).explains(&DEFINITION)
+        );
+        let Ok(Outcome::Found(found)) = steady(1.0).judge(&DEFINITION) else { panic!("not found") };
+        let told = found.evidence.iter().any(|piece| piece.text.contains("of log each; at other times 100 rows/s"));
+        assert!(told, "{:?}", found.evidence);
+        assert_eq!(steady(3.0).explains(&DEFINITION), Some(0.0), "three times as many rows are changed");
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_due_by_time_and_spread_clears_it_while_changes_go_on() {
+        let spread = |made: SyntheticRecording| made.without(NAMES[1][1]).counter(DB, NAMES[1][1], &[], 0.0);
+        assert_eq!(spread(steady(1.0)).explains(&DEFINITION), Some(0.0));
+        assert!(spread(server(32, 1e6)).explains(&DEFINITION).unwrap() > 200.0, "changes had to stop");
     }
 
     #[test]

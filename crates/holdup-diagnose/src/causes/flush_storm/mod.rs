@@ -3,11 +3,13 @@
 mod advice;
 mod age;
 mod checkpoints;
+mod meanwhile;
 mod signs;
 mod stalls;
 mod wired_tiger;
 
 use self::age::{Age, age};
+use self::meanwhile::Meanwhile;
 use super::Source::Of;
 use super::parts::clearing;
 use super::{
@@ -16,12 +18,12 @@ use super::{
 use crate::case::Case;
 use crate::resources::is_felt;
 use crate::resources::sessions::PileUp;
-use crate::strength::{FAIR, STRONG, WEAK};
+use crate::strength::{FAIR, NONE, STRONG, WEAK};
 use crate::{next_command, resources};
-use holdup_recording::metrics;
+use holdup_recording::metrics::{self, Metric};
 use holdup_signals::database::server::DATABASE;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::{Growth, Missing, View, Window};
+use holdup_signals::{Missing, View, Window};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::Standing, Trait::WithinStatement, Trait::LongStatement],
@@ -43,9 +45,9 @@ const DOC: Doc = Doc {
     what: "Each change stays in the redo log until its page has been written. Near the log's capacity InnoDB stops changes until pages are written, as many as it can at once; without a free page in the buffer pool it does the same. PostgreSQL starts a checkpoint early if the log has grown to max_wal_size, and writes its pages in a hurry. MongoDB writes its changed pages in a checkpoint every minute, and lets operations evict pages themselves once a fifth of its cache is changed pages.",
     hurts: "Completions stop for seconds while the disk is busiest, again and again, in the rhythm in which the log fills.",
     needs: "The age of the checkpoint, the log's capacity, pages flushed and waits for a free page (--watch mysql://…), or checkpoints with their pages and the log's position (--watch postgresql://…), and sampled sessions; of MongoDB the storage engine's own timing of evictions and checkpoints (--watch mongodb://…).",
-    predicts: "At those instants the checkpoint's age is near the capacity, or waits for free pages grow; as many pages are written as before or more while the log grows less; executing sessions pile up. MongoDB's operations take longer while a checkpoint runs, or while they evict.",
-    clears: "The age stays clear of the capacity and no statement waited for a free page; or sessions do not pile up when it is near; or the log then grows as fast as at other times. MongoDB's operations are as quick while a checkpoint runs as at other times, and hardly evict.",
-    looks_like: "A slow disk (the age follows from it, and the log's flushes are slow all the time), FLUSH TABLES or a backup's lock (nothing is written), a burst of changes (the log grows faster, not slower).",
+    predicts: "At those instants the checkpoint's age is near the capacity, or waits for free pages grow; as many pages are written as before or more, while no more rows are changed; executing sessions pile up. PostgreSQL's checkpoints start because of the log's size, and a changed row takes more log, because its page is logged whole. MongoDB's operations take longer while a checkpoint runs, or while they evict.",
+    clears: "The age stays clear of the capacity and no statement waited for a free page; or sessions do not pile up when it is near; or more rows are then changed than at other times: a burst. MongoDB's operations are as quick while a checkpoint runs as at other times, and hardly evict.",
+    looks_like: "A slow disk (the age follows from it, and the log's flushes are slow all the time), FLUSH TABLES or a backup's lock (nothing is written), a burst of changes (more rows are changed, not fewer).",
     fix: "A larger redo log; earlier and more even writing (innodb_io_capacity, innodb_max_dirty_pages_pct_lwm); a larger buffer pool, if free pages are short.",
     prove: "The same load again: the age stays below three quarters of the capacity, and completions do not stop.",
     references: "MySQL Reference Manual: Configuring Buffer Pool Flushing, innodb_redo_log_capacity, Innodb_buffer_pool_wait_free; MariaDB documentation: InnoDB Page Flushing (async and sync flushing, innodb_log_file_size); PostgreSQL documentation: WAL Configuration (max_wal_size, checkpoint_completion_target); MongoDB manual: serverStatus (wiredTiger.transaction, since 8.0 wiredTiger.checkpoint), WiredTiger Storage Engine, Snapshots and Checkpoints.",
@@ -103,20 +105,20 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     if !is_felt(case, explains_ms) {
         return Ok(Outcome::Cleared(vec![filled, free].into_iter().chain(piled).collect()));
     }
-    let mut evidence = vec![filled, free];
-    evidence.extend(piled);
-    let mut weights = vec![FAIR];
-    match against_others(&view, &storms) {
-        Some((true, told)) => {
-            evidence.push(told);
-            weights.push(STRONG);
-        }
-        Some((false, told)) => return Ok(Outcome::Cleared(vec![told].into_iter().chain(evidence).collect())),
-        None => {}
+    let meanwhile = Meanwhile::measure(&view, &storms, case.baseline().as_ref());
+    let pages = pages_written(&view, &storms);
+    let is_less = pages.as_ref().is_some_and(|(is_less, _)| *is_less);
+    let clears = meanwhile.as_ref().filter(|of| of.is_burst() || is_less).map(|of| of.evidence.clone());
+    if let Some(clears) = clears {
+        let pages = pages.map(|(_, told)| told);
+        return Ok(Outcome::Cleared([clears].into_iter().chain(pages).chain([filled, free]).collect()));
     }
-    if wait_free.delta > 0.0 {
-        weights.push(WEAK);
-    }
+    let mut pieces = vec![(filled, FAIR)];
+    pieces.extend(piled.map(|told| (told, WEAK)));
+    pieces.extend(meanwhile.map(|of| (of.evidence.clone(), if of.is_slower() { STRONG } else { FAIR })));
+    pieces.extend(pages.map(|(_, told)| (told, NONE)));
+    pieces.push((free, if wait_free.delta > 0.0 { WEAK } else { NONE }));
+    let (evidence, weights) = pieces.into_iter().unzip();
     Ok(Outcome::Found(CauseFinding {
         explains_ms,
         evidence,
@@ -140,36 +142,15 @@ fn waits_for_pages(view: &View<'_>) -> Vec<Window> {
     growths.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window).collect()
 }
 
-/// Whether changes were slower in storms although as many pages were written; none without others.
-fn against_others(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)> {
-    let rate = |metric: &str, wanted: bool| -> Option<f64> {
-        let growths = view.growths(|_| true, metric, &[]);
-        let middle = |g: &Growth| g.window.from + (g.window.to - g.window.from) / 2;
-        let of: Vec<&Growth> =
-            growths.iter().filter(|g| storms.iter().any(|w| w.contains(middle(g))) == wanted).collect();
-        let seconds: f64 = of.iter().map(|g| g.window.seconds()).sum();
-        (seconds > 0.0).then(|| of.iter().map(|g| g.delta).sum::<f64>() / seconds)
-    };
-    const LOG: [&str; 3] = [
-        metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN.name,
-        metrics::mysql::GLOBAL_STATUS_INNODB_LSN_CURRENT.name,
-        metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_UPDATED.name,
-    ];
-    let log = LOG.into_iter().find(|metric| rate(metric, true).is_some())?;
-    let (then, else_) = (rate(log, true)?, rate(log, false)?);
-    let flushed = metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_FLUSHED.name;
-    let (pages_then, pages_else) = (rate(flushed, true)?, rate(flushed, false)?);
-    let counter = view.counter(flushed, &[], DATABASE).ok()?;
-    let text = format!(
-        "then {:.0} pages/s were written, {:.0} at other times, while {} grew by {}/s instead of {}",
-        pages_then,
-        pages_else,
-        log.trim_start_matches(metrics::mysql::GLOBAL_STATUS.prefix),
-        thousands(then),
-        thousands(else_)
-    );
-    let is_so = then <= SLOWER * else_ && pages_then >= SLOWER * pages_else && pages_then > 0.0;
-    Some((is_so, counter.evidence(format!("{pages_then:.0} pages a second"), "fewer changes, fewer pages", text)))
+/// Whether fewer pages are written in storms than at other times of the episode; none without other times.
+fn pages_written(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)> {
+    const FLUSHED: Metric = metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_FLUSHED;
+    let rate = |is_storm: bool| meanwhile::rate(view, &[FLUSHED], storms, is_storm);
+    let (then, usual) = (rate(true)?, rate(false)?);
+    let text = format!("then {} pages/s were written, {} at other times", thousands(then), thousands(usual));
+    let told = view.counter(FLUSHED.name, &[], DATABASE).ok()?;
+    let told = told.evidence(format!("{} pages a second", thousands(then)), "as many or more", text);
+    Some((then < SLOWER * usual || then <= 0.0, told))
 }
 
 #[cfg(test)]
@@ -221,6 +202,24 @@ mod tests {
         assert_eq!(server(60e6, 32, 1e6).explains(&DEFINITION), Some(0.0), "room");
         assert_eq!(server(95e6, 32, 30e6).explains(&DEFINITION), Some(0.0), "the log grows faster: a burst");
         assert_eq!(server(95e6, 2, 1e6).explains(&DEFINITION), Some(0.0), "nobody stands");
+    }
+
+    #[test]
+    fn a_steady_load_changes_as_many_rows_while_it_waits_for_pages() {
+        let rows = |burst: f64| {
+            let changed = move |s: i64| (1..=s).map(|t| if t % 8 >= 4 { 50.0 * burst } else { 50.0 }).sum::<f64>();
+            server(95e6, 32, 10e6).counted(DB, "mysql_global_status_innodb_rows_updated", &[], changed)
+        };
+        assert!(
+            (rows(1.0).explains(&DEFINITION).unwrap() - 300.0).abs() < 50.0,
+            "{:?}",
+            rows(1.0).explains(&DEFINITION)
+        );
+        assert_eq!(rows(4.0).explains(&DEFINITION), Some(0.0), "four times as many: a burst");
+        let fewer = |s: i64| (1..=s).map(|t| if t % 8 >= 4 { 10.0 } else { 500.0 }).sum::<f64>();
+        let flushed = "mysql_global_status_innodb_buffer_pool_pages_flushed";
+        let unwritten = rows(1.0).without(flushed).counted(DB, flushed, &[], fewer);
+        assert_eq!(unwritten.explains(&DEFINITION), Some(0.0), "hardly a page is written");
     }
 
     #[test]

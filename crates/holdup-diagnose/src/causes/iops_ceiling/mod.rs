@@ -7,8 +7,8 @@ use super::parts::ceiling::level::level_evidence;
 use super::parts::ceiling::{self, weights};
 use super::parts::cgroup_limit;
 use super::{
-    Cause, CauseFinding, Definition, Doc, Edge, Judge, Outcome, Role, Source::With, Trait, bytes, ms, percent,
-    thousands,
+    Cause, CauseFinding, Definition, Doc, Edge, Judge, Magnitude, Outcome, Role, Source::With, Trait, bytes, ms,
+    percent, thousands,
 };
 use crate::case::Case;
 use crate::change::Fix;
@@ -25,7 +25,11 @@ use holdup_signals::{Disk, Missing};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskLimit, Trait::FullDisk, Trait::LongStatement, Trait::Queue],
-    follows_from: &[Edge::same_time(&[&[With(Trait::DiskDemand)], &[With(Trait::Load)]])],
+    follows_from: &[
+        // A rate that steps down under an unchanged demand.
+        Edge { from: &[&[With(Trait::DiskBurst)]], magnitude: Magnitude::Own(volume::burst::ended), is_added: false },
+        Edge::same_time(&[&[With(Trait::DiskDemand)], &[With(Trait::Load)]]),
+    ],
     signs: Some(signs::find),
     ..Definition::new(Cause::IopsCeiling, DOC, Judge::Alone(judge), &next_command::DISKS)
 };
@@ -76,11 +80,11 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
     let (mut evidence, weights, fix) = match &limit {
         Some(limit) => {
             let text = format!(
-                "the cgroup of {} may do {:.0} {}s per second on {}, and reached that for {} of the time",
+                "the limit of the cgroup of {} on {}s of {} is {}, and was reached for {} of the time",
                 limit.source,
-                limit.limit,
                 limit.direction,
                 limit.device,
+                cgroup_limit::limit_words(limit),
                 percent(limit.reached_ratio)
             );
             (

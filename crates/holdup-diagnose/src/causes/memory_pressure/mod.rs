@@ -3,7 +3,9 @@
 mod signs;
 
 use super::parts::cloud;
-use super::{Cause, CauseFinding, Definition, Doc, Judge, Outcome, Role, Trait, bytes, ms, percent};
+use super::{
+    Cause, CauseFinding, Definition, Doc, Edge, Judge, Magnitude, Outcome, Role, Source::Of, Trait, bytes, ms, percent,
+};
 use crate::case::Case;
 use crate::change::host::Place;
 use crate::change::{Bounds, Direction, Fix, SettingChange, Unit, host};
@@ -19,6 +21,10 @@ use holdup_signals::{Missing, View};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::Standing, Trait::LongStatement],
+    follows_from: &[
+        // Data that is read once pushes out what requests need: they read as much again.
+        Edge { from: &[&[Of(Cause::BackupOrBulkLoad)]], magnitude: Magnitude::PartOfOwn(0.5), is_added: false },
+    ],
     signs: Some(signs::find),
     errors: &[
         (holdup_recording::events::OUT_OF_MEMORY, crate::strength::FAIR),

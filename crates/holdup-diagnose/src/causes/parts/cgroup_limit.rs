@@ -8,6 +8,18 @@ use crate::change::Fix;
 
 use crate::change::Steps;
 use crate::change::host::Place;
+use crate::resources::volume::level::rate;
+
+/// `6.0 MB/s`, and what it was before if it was changed: `6.0 MB/s, lowered from 40 MB/s`.
+pub(crate) fn limit_words(throttle: &Throttle) -> String {
+    let limit = rate(throttle.unit, throttle.limit);
+    match throttle.before {
+        Some(before) if before.is_infinite() => format!("{limit}, where there was none before"),
+        Some(before) if before > throttle.limit => format!("{limit}, lowered from {}", rate(throttle.unit, before)),
+        Some(before) => format!("{limit}, raised from {}", rate(throttle.unit, before)),
+        None => limit,
+    }
+}
 
 /// The limit that would also let through the operations that wait now.
 pub(crate) fn raise(view: &View<'_>, throttle: &Throttle) -> Fix {

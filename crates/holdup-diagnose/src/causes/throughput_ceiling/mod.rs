@@ -2,7 +2,7 @@
 
 use super::parts::ceiling::level::level_evidence;
 use super::parts::ceiling::{self, origin, raise, weights};
-use super::{Cause, CauseFinding, Definition, Doc, Edge, Judge, Outcome, Source::With, Trait, ms};
+use super::{Cause, CauseFinding, Definition, Doc, Edge, Judge, Magnitude, Outcome, Source::With, Trait, ms};
 use crate::case::Case;
 use crate::causes::Role;
 use crate::next_command;
@@ -15,7 +15,11 @@ use holdup_signals::host::throttle::Unit;
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskLimit, Trait::FullDisk, Trait::LongStatement, Trait::Queue],
-    follows_from: &[Edge::same_time(&[&[With(Trait::DiskDemand)], &[With(Trait::Load)]])],
+    follows_from: &[
+        // A rate that steps down under an unchanged demand.
+        Edge { from: &[&[With(Trait::DiskBurst)]], magnitude: Magnitude::Own(volume::burst::ended), is_added: false },
+        Edge::same_time(&[&[With(Trait::DiskDemand)], &[With(Trait::Load)]]),
+    ],
     signs: Some(signs::find),
     ..Definition::new(Cause::ThroughputCeiling, DOC, Judge::Alone(judge), &next_command::DISKS)
 };

@@ -191,7 +191,7 @@ fn the_incident_is_named_with_its_level_and_burst_and_no_wrong_limit() {
     let iops = diagnosis.cleared.iter().find(|c| c.cause == Cause::IopsCeiling).unwrap();
     assert!(iops.evidence[0].text.contains("18,750"), "{iops:?}");
     let exhausted = diagnosis.findings.iter().find(|f| f.cause == Cause::BurstExhausted).unwrap();
-    assert_eq!((exhausted.role, exhausted.follows_from), (Role::Symptom, Some(DEFINITION.cause)));
+    assert_eq!((exhausted.role, exhausted.adds_to), (Role::Contributor, Some(DEFINITION.cause)));
 }
 
 #[test]

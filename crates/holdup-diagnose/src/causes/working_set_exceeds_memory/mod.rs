@@ -7,7 +7,10 @@ mod signs;
 mod small_buffer_pool;
 mod wired_tiger;
 
-use super::{Cause, CauseFinding, Definition, Doc, Judge, MATTERS, Outcome, Role, Trait, bytes, ms, percent};
+use super::{
+    Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Magnitude, Outcome, Role, Source::Of, Trait, bytes, ms,
+    percent,
+};
 use crate::case::Case;
 use crate::change::Fix;
 use crate::next_command;
@@ -22,6 +25,10 @@ use holdup_signals::{Disk, Missing, View};
 
 pub const DEFINITION: Definition = Definition {
     traits: &[Trait::DiskDemand, Trait::Standing, Trait::Size, Trait::LongStatement],
+    follows_from: &[
+        // Data that is read once pushes out what requests need: they read as much again.
+        Edge { from: &[&[Of(Cause::BackupOrBulkLoad)]], magnitude: Magnitude::PartOfOwn(0.5), is_added: false },
+    ],
     traces: &[small_buffer_pool::PATTERN],
     signs: Some(signs::find),
     is_answered: |facts| facts.read_per_fault.is_some(),

@@ -27,6 +27,9 @@ const MOST: f64 = 0.5;
 /// A level is reached by a demand of this share (0-1) of it: queues are long by then.
 const REACHES: f64 = 0.95;
 
+/// A volume that moves this part (0-1) of what it moved before does as much.
+const AS_MUCH: f64 = 0.8;
+
 /// Factor above the level that counts as more.
 const MORE: f64 = 1.1;
 
@@ -90,6 +93,22 @@ impl Demand {
     /// `bytes` per second as a share (0-1) of what was moved.
     pub fn share(&self, bytes: f64) -> f64 {
         if self.moved > 0.0 { (bytes / self.moved).min(1.0) } else { 0.0 }
+    }
+
+    /// The share (0-1) of the waits that `bytes` per second account for which came with the episode: all of
+    /// them if the rest is what the volume moved in the baseline window, when nothing waited; else their part
+    /// of what is new. Where the volume moves less than before, or too little of it is theirs to matter, it is
+    /// their part of all.
+    pub fn share_of_newcomer(&self, case: &Case<'_>, bytes: f64) -> f64 {
+        let plain = self.share(bytes);
+        let baseline = case.baseline().filter(|baseline| !case.is_of_other(baseline.window));
+        let before = baseline.and_then(|baseline| self.flow.mean(Unit::Bytes, baseline.window));
+        match before {
+            Some(before) if self.moved >= AS_MUCH * before && !is_negligible(plain) => {
+                plain.max((bytes / (self.moved - before).max(bytes)).min(1.0))
+            }
+            _ => plain,
+        }
     }
 
     /// Milliseconds of a mean request that wait for the volume.
@@ -255,6 +274,17 @@ mod tests {
     fn a_limit_that_came_down_is_told_from_a_demand_that_rose() {
         assert!(made(9e6).with(came_down), "more passed before");
         assert!(!made(2e6).with(came_down), "less was asked for before");
+    }
+
+    #[test]
+    fn a_newcomer_accounts_for_what_is_new() {
+        // 2 MB/s before, 6 now.
+        let share = |bytes: f64| made(2e6).with(|case| demand(case).unwrap().share_of_newcomer(case, bytes));
+        assert!((share(4.2e6) - 1.0).abs() < 1e-9, "the rest is what was moved before: {}", share(4.2e6));
+        assert!((share(2e6) - 0.5).abs() < 0.05, "the service moves more as well: {}", share(2e6));
+        assert!(share(0.3e6) < 0.06, "too little to matter: {}", share(0.3e6));
+        let slower = made(9e6).with(|case| demand(case).unwrap().share_of_newcomer(case, 3e6));
+        assert!((slower - 0.5).abs() < 0.05, "less is moved than before: {slower}");
     }
 
     #[test]

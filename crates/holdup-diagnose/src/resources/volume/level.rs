@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use holdup_recording::words::{bytes_per_second, thousands};
 use holdup_signals::client::latency::Origin;
-use holdup_signals::host::flows::{Binding, Flow, FlowSource};
+use holdup_signals::host::flows::{Binding, Flow, FlowSource, Slowed};
 use holdup_signals::host::limits::Documented;
 use holdup_signals::host::throttle::Unit;
 use holdup_signals::time::plateau::{Ceiling, Fall, Freer, falls};
@@ -56,9 +56,20 @@ impl AtCeiling {
     }
 }
 
+/// A disk of this host that got slow since the baseline window, under no more demand; the one whose
+/// operations take longest in all.
+pub fn slowed(case: &Case<'_>) -> Option<(Flow, Slowed)> {
+    let baseline = case.baseline().filter(|baseline| !case.is_of_other(baseline.window))?;
+    let flows = case.view(case.whole()).flows().ok()?.into_iter();
+    let of_disks = flows.filter(|flow| flow.counted == FlowSource::Host && !flow.is_of_several());
+    let slowed = of_disks.filter_map(|flow| Some((flow.slowed(baseline.window, case.slow().window)?, flow)));
+    slowed.max_by(|(a, _), (b, _)| a.queued.total_cmp(&b.queued)).map(|(slowed, flow)| (flow, slowed))
+}
+
 /// The flows of that kind of source, and those that stay at a level in the episode, the longest
 /// queue first. All disks together count only if none of them is at a level: otherwise their sum is
-/// that one's plus what others add to it.
+/// that one's plus what others add to it. A disk that got slow itself is at no limit: no more is
+/// demanded than before.
 ///
 /// # Errors
 /// If nothing of it was recorded, or too little to show a level.
@@ -79,8 +90,12 @@ pub fn at_ceiling(case: &Case<'_>, counted: FlowSource) -> Result<(Vec<Flow>, Ve
             found.push(AtCeiling { flow: flow.clone(), binding });
         }
     }
+    let baseline = case.baseline().filter(|baseline| !case.is_of_other(baseline.window));
+    if let Some(baseline) = baseline.filter(|_| counted == FlowSource::Host) {
+        found.retain(|at| at.flow.slowed(baseline.window, slow).is_none());
+    }
     // Without a level: the same demand as before that waits is a limit that came down.
-    if let Some(baseline) = case.baseline().filter(|baseline| found.is_empty() && !case.is_of_other(baseline.window)) {
+    if let Some(baseline) = baseline.filter(|_| found.is_empty()) {
         let lowered =
             |flow: &Flow| Some(AtCeiling { binding: flow.lowered(baseline.window, slow)?, flow: flow.clone() });
         found.extend(flows.iter().filter(|flow| !flow.is_of_several()).filter_map(lowered));

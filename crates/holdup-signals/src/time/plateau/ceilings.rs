@@ -120,7 +120,7 @@ impl QueuedRate {
     }
 
     /// Time in the queue per unit of throughput, seconds.
-    fn wait(&self) -> f64 {
+    pub(crate) fn wait(&self) -> f64 {
         self.queued / self.done.max(f64::MIN_POSITIVE)
     }
 }
