@@ -408,8 +408,7 @@ impl<'a> Case<'a> {
         held_ms.unwrap_or(in_service_ms)
     }
 
-    /// Excess of a mean slow request without its wait for a connection of the generator,
-    /// milliseconds, if the service is slow; else all of it.
+    /// The excess without its wait for a connection of the generator, if the service is slow.
     pub fn excess_in_service_ms(&self) -> f64 {
         let excess = self.excess_ms();
         let (Ok(slow), Ok(all)) = (self.slow_requests(), self.requests_in(self.whole)) else { return excess };

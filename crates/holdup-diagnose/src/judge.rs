@@ -26,7 +26,7 @@ use crate::causes::{self, Cause, CauseFinding, Outcome, Trait};
 use crate::ledger::{self, ledger};
 use crate::link::{self, Circumstances, Linked};
 use crate::load::{self, LoadReport};
-use crate::resources::share;
+use crate::resources::share_of_all;
 use crate::strength::UNSEEN;
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, LevelReport, NAMED, NotJudged, ObjectiveReport, Role,
@@ -200,7 +200,7 @@ impl Outcomes {
         let links = links_of(&mut found, &unseen, case);
         let mut found: Vec<_> = found.into_iter().zip(links).collect();
         // If requests fail, a cause explains as much of the excess as of the failures.
-        let ratio = |cause: Cause, ms: f64| share(case, ms).max(self.fails.get(&cause).copied().unwrap_or(0.0));
+        let ratio = |cause: Cause, ms: f64| share_of_all(case, ms).max(self.fails.get(&cause).copied().unwrap_or(0.0));
         let certainty = certainty(case);
         let confidence = |cause: Cause, found: &CauseFinding| {
             // The chance that not all of the evidence misleads; then how much is left unexplained.

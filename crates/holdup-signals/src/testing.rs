@@ -308,6 +308,14 @@ impl SyntheticRecording {
         self
     }
 
+    /// Pretends that `count` requests could be in flight.
+    pub fn connections(mut self, count: u32) -> Self {
+        if let Some(load) = &mut self.recording.manifest.load {
+            load.connections = count;
+        }
+        self
+    }
+
     /// Pretends that `address` was the target.
     pub fn target(mut self, address: &str) -> Self {
         if let Some(load) = &mut self.recording.manifest.load {

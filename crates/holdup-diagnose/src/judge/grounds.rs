@@ -9,6 +9,7 @@ use super::sentences::{answer, is_load_carried, is_spoiled, of_search};
 use super::suspects::Suspects;
 use super::{CULPRIT_RATIO, failed, given, standing};
 use crate::case::Case;
+use crate::cause::Cause;
 use crate::counters::CounterJudgement;
 use crate::ledger::LedgerRow;
 use crate::search::{self, SearchReport};
@@ -77,6 +78,15 @@ impl<'c, 'r> Grounds<'c, 'r> {
         !is_spoiled(self.case) && slow.is_none_or(|slow| !self.disturbance.spoils(slow.slow))
     }
 
+    /// Whether the generator was the limit and its delay is neither the answer nor follows from it: full
+    /// CPUs of its machine make it late, too.
+    fn is_spoiled(&self, suspects: &Suspects) -> bool {
+        let is_generator = |of: Cause| of == Cause::LoadGeneratorLimit;
+        let follows = |of: Cause| suspects.findings.iter().any(|f| is_generator(f.cause) && f.follows_from == Some(of));
+        let is_told = suspects.culprit().is_some_and(|found| is_generator(found.cause) || follows(found.cause));
+        is_spoiled(self.case) && !is_told
+    }
+
     /// The verdict and its sentence.
     pub(super) fn say(&self, suspects: &Suspects, not_judged: &[NotJudged]) -> (Answer, String) {
         let (case, culprit) = (self.case, suspects.culprit());
@@ -84,7 +94,7 @@ impl<'c, 'r> Grounds<'c, 'r> {
             (Some(given), _, _) => (given.verdict, given.headline.clone()),
             (_, Some(report), _) => of_search(report, case, culprit, &self.disturbance),
             (_, None, Some(found)) => (Answer::Found, standing::uncounted(found)),
-            _ => answer(case, culprit, suspects.tied.as_deref(), &self.disturbance),
+            _ => answer(case, culprit, (suspects.tied.as_deref(), self.is_spoiled(suspects)), &self.disturbance),
         };
         if verdict == Answer::Healthy
             && case.recording.manifest.load.is_none()

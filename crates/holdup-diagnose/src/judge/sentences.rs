@@ -78,16 +78,15 @@ pub(super) fn is_load_carried(case: &Case<'_>) -> bool {
     })
 }
 
-/// The kind of answer and its sentence.
+/// The kind of answer and its sentence, where `tied` causes are equally likely and the generator may have
+/// spoiled what it measured.
 pub(super) fn answer(
     case: &Case<'_>,
     culprit: Option<&Finding>,
-    tied: Option<&str>,
+    (tied, is_spoiled): (Option<&str>, bool),
     disturbance: &Disturbance,
 ) -> (Answer, String) {
     let disturbed = case.degradation.as_ref().and_then(|c| disturbance.spoiled_text(c.slow));
-    let is_generator = culprit.is_some_and(|f| f.cause == Cause::LoadGeneratorLimit);
-    let is_spoiled = is_spoiled(case) && !is_generator;
     if let Some(c) = case.degradation.as_ref().filter(|_| disturbed.is_none() && !is_spoiled)
         && let Some(text) = minor(case, c, culprit)
     {

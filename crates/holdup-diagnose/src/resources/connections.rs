@@ -11,8 +11,9 @@ use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Gauge, Mean, Missing, View};
 
 pub use names::{NAMES, Names};
-pub use unreported::UnreportedPool;
+pub use unreported::{Place, UnreportedPool};
 
+use super::in_service_ms;
 use super::pooler::Pooler;
 use super::statements;
 use crate::case::Case;
@@ -219,7 +220,7 @@ pub fn to_explain_ms(case: &Case<'_>) -> Option<f64> {
     by_metrics
         .map(|hold| hold.to_explain_ms())
         .or_else(|| statements::database_by_spans(case).map(|(ms, ..)| ms))
-        .or_else(|| UnreportedPool::for_case(case).ok()?.to_explain_ms())
+        .or_else(|| Some(UnreportedPool::for_case(case).ok().filter(|pool| pool.queued_ms() > 0.0)?.to_explain_ms()))
         .or_else(|| {
             let view = case.slow();
             let loan = Pooler::for_case(case).ok()?.loan(&view)?;
@@ -248,7 +249,7 @@ pub fn waited_for(case: &Case<'_>) -> Option<f64> {
     let measure = |case: &Case<'_>| {
         let view = case.slow();
         let completed = case.completed_in(view.window)?.max(1.0);
-        let least_ms = MATTERS * case.excess_ms();
+        let least_ms = MATTERS * in_service_ms(case);
         let waits = |names: &&Names| {
             let waited = view.mean(names.wait, &[], APP_METRICS);
             waited.is_ok_and(|waited| waited.ms * waited.count / completed >= least_ms)
@@ -257,8 +258,8 @@ pub fn waited_for(case: &Case<'_>) -> Option<f64> {
         let hold = hold.filter(|hold| hold.before.is_some());
         let unreported = || {
             let is_reported = NAMES.iter().any(|names| view.mean(names.wait, &[], APP_METRICS).is_ok());
-            let pool = UnreportedPool::for_case(case).ok().filter(|_| !is_reported)?;
-            pool.to_explain_ms().filter(|_| pool.queued_ms() >= least_ms)
+            let pool = UnreportedPool::for_case(case).ok().filter(|pool| !is_reported && pool.has_baseline())?;
+            Some(pool.to_explain_ms()).filter(|_| pool.queued_ms() >= least_ms)
         };
         Ok::<_, Missing>(QueuedHold(hold.map(|hold| hold.to_explain_ms()).or_else(unreported)))
     };

@@ -34,6 +34,9 @@ const MOSTLY_BUSY: f64 = 0.7;
 /// … and the share (0-1) of sampling intervals with full CPUs that makes a burst of them matter.
 const OFTEN_FULL: f64 = 0.25;
 
+/// From this share (0-1) of CPU time, waits for I/O are told beside idle time.
+const WAITS: f64 = 0.05;
+
 /// How busy the host's CPUs were.
 ///
 /// Niced work of others does not count: a thread at nice 19 has a weight of 15 against 1,024
@@ -46,6 +49,8 @@ pub struct CpuUse {
     pub busy: f64,
     /// Share (0-1) of their time that niced work of others used.
     pub gives_way: f64,
+    /// Share (0-1) of their time with nothing to run while a thread waited for its I/O.
+    pub waiting: f64,
     /// Seconds in use, of all CPUs together.
     pub seconds: f64,
     /// Share (0-1) of sampling intervals in which all CPUs were full.
@@ -72,6 +77,7 @@ impl CpuUse {
         Ok(Self {
             busy: share(seconds.used() - gives_way),
             gives_way: share(gives_way),
+            waiting: share(seconds.of(CpuMode::Iowait)),
             seconds: seconds.used() - gives_way,
             full: full as f64 / (intervals.len() as f64).max(1.0),
             time,
@@ -101,6 +107,11 @@ impl CpuUse {
                 "niced work used {} of CPU time, which makes way for ordinary threads of its cgroup, and {} was idle",
                 percent(self.gives_way),
                 percent(1.0 - self.busy - self.gives_way)
+            ),
+            () if self.waiting >= WAITS => format!(
+                "{} of CPU time was idle, and for {} a CPU had nothing to run while a disk had its threads' I/O",
+                percent((1.0 - self.busy - self.gives_way - self.waiting).max(0.0)),
+                percent(self.waiting)
             ),
             () => format!("{} of CPU time was idle", percent(1.0 - self.busy - self.gives_way)),
         };

@@ -55,11 +55,19 @@ use crate::case::Case;
 /// reason it is, if no baseline window shows how much of that is usual.
 const HOLDS: f64 = 0.5;
 
-/// `ms` of a mean slow request as a share (0-1) of the excess. If requests wait for a worker of the
-/// app server or for a connection of its pool because these are held longer, a component that
-/// matters for the growth of hold time counts as [`MATTERS`] at least, however long they wait: that
-/// wait is its consequence.
+/// `ms` of a mean slow request as a share (0-1) of the excess within the service: while the service is
+/// slow, the wait for a connection of the generator follows from what it is slow of. If requests wait
+/// for a worker of the app server or for a connection of its pool because these are held longer, a
+/// component that matters for the growth of hold time counts as [`MATTERS`] at least, however long they
+/// wait: that wait is its consequence.
 pub fn share(case: &Case<'_>, ms: f64) -> f64 {
+    let of_all = share_of_all(case, ms);
+    let ratio = case.excess_ms() / in_service_ms(case).max(f64::MIN_POSITIVE);
+    if case.is_felt() && ratio > 1.0 { of_all.max((case.share(ms) * ratio).min(1.0)) } else { of_all }
+}
+
+/// The same share of all of the excess.
+pub fn share_of_all(case: &Case<'_>, ms: f64) -> f64 {
     let share = case.share(ms);
     let holds_workers = || {
         workers::waits_for_workers(case).is_some_and(|held| {
@@ -69,6 +77,14 @@ pub fn share(case: &Case<'_>, ms: f64) -> f64 {
     };
     let holds_connections = || connections::waited_for(case).is_some_and(|held_ms| ms >= HOLDS * held_ms);
     if share < MATTERS && case.is_felt() && (holds_workers() || holds_connections()) { MATTERS } else { share }
+}
+
+/// Excess of a mean slow request without its wait for a connection of the generator, milliseconds, if
+/// the service is slow; else all of it.
+pub fn in_service_ms(case: &Case<'_>) -> f64 {
+    struct InService(f64);
+    let measured = case.measured(|case| Ok(InService(case.excess_in_service_ms())));
+    measured.map_or_else(|_| case.excess_ms(), |measured| measured.0)
 }
 
 /// Whether `ms` of a mean slow request are too few to matter.

@@ -5,6 +5,7 @@ mod hold;
 mod pool;
 mod proxy;
 mod queue;
+mod threads;
 mod timing;
 
 use holdup_recording::words::ms;
@@ -12,14 +13,19 @@ use holdup_signals::Missing;
 use holdup_signals::app::app_server;
 use holdup_signals::yardstick::MATTERS;
 
+use super::in_service_ms;
 use crate::case::Case;
 pub use hold::WorkerHold;
 pub use pool::{Pool, answered_per_second, processes, stretch};
 pub use queue::{dropped_most, dropped_ms, queued_ms};
+pub use threads::request_threads;
 pub use timing::AppTiming;
 
 /// Share (0-1) of instants at which all workers must be busy: most of the time.
 pub(crate) const MOSTLY: f64 = 0.5;
+
+/// Utilization (0-1) up to which workers hardly make requests wait (Erlang's C formula).
+const ENOUGH: f64 = 0.8;
 
 /// Or this share (0-1) of them on average: figures that are seconds old may miss a second.
 const BUSY: f64 = 0.9;
@@ -28,6 +34,14 @@ const BUSY: f64 = 0.9;
 pub fn held_ms(case: &Case<'_>) -> Option<f64> {
     let pool = Pool::for_case(case).ok()?;
     WorkerHold::measure(case, &pool).map(|held| held.to_explain_ms())
+}
+
+/// Whether the workers suffice for all due requests with some room, by the time for which a request holds
+/// one; not if unknown.
+pub fn suffice(case: &Case<'_>) -> bool {
+    let Ok(pool) = Pool::for_case(case) else { return false };
+    let held = WorkerHold::measure(case, &pool).map(|held| held.ms);
+    held.zip(pool.most).is_some_and(|(ms, most)| case.peak_offered_per_second() * ms / 1e3 <= ENOUGH * most)
 }
 
 /// Milliseconds of a request in front of the server: in its queue or a proxy's, or dropped from it.
@@ -51,7 +65,7 @@ pub fn waits_for_workers(case: &Case<'_>) -> Option<WorkerHold> {
     let measure = |case: &Case<'_>| {
         let pool = Pool::for_case(case)?;
         let in_front_ms = in_front_of_workers_ms(case, &pool);
-        let matters = case.excess_ms() > 0.0 && in_front_ms >= MATTERS * case.excess_ms();
+        let matters = case.excess_ms() > 0.0 && in_front_ms >= MATTERS * in_service_ms(case);
         let is_known = pool.most.is_some() || pool.is_timed_queue();
         Ok::<_, Missing>(QueuedHold(WorkerHold::measure(case, &pool).filter(|_| matters && is_known)))
     };
@@ -81,12 +95,33 @@ pub fn says_of_queue(accept_ms: f64, waiting: f64, port: &str, per_second: f64) 
     )
 }
 
-/// What shows how many requests the server on `port` works on at once: its threads that slept, or
-/// else the requests that it had accepted.
-pub(crate) fn says_of_limit(asleep: Option<f64>, most: f64, port: &str) -> String {
-    match asleep {
-        Some(threads) => format!(
+/// Threads that show how many requests a server works on at once.
+#[derive(Clone, Copy, Debug)]
+pub enum WorkingThreads {
+    /// So many slept in the kernel at most instants, and never more.
+    Asleep(f64),
+    /// So many take requests, and all of them have one.
+    Busy(f64),
+}
+
+impl WorkingThreads {
+    /// Their number.
+    pub fn count(self) -> f64 {
+        match self {
+            Self::Asleep(threads) | Self::Busy(threads) => threads,
+        }
+    }
+}
+
+/// What shows how many requests the server on `port` works on at once: its threads, or else the
+/// requests that it had accepted.
+pub(crate) fn says_of_limit(threads: Option<WorkingThreads>, most: f64, port: &str) -> String {
+    match threads {
+        Some(WorkingThreads::Asleep(threads)) => format!(
             "{threads:.0} threads of the server on port {port} slept in the kernel at most instants and never more, while more requests were with it: it works on that many at once"
+        ),
+        Some(WorkingThreads::Busy(threads)) => format!(
+            "all {threads:.0} threads of the server on port {port} that take requests had a CPU or awaited an answer at most instants, while more requests were with it: it works on that many at once"
         ),
         None => format!(
             "the server on port {port} had {most:.1} accepted requests whenever others waited in front of it: it takes that many at once"

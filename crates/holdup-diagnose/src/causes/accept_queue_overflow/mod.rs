@@ -1,6 +1,8 @@
 //! The queue of connections waiting to be accepted is full, and the kernel drops further ones.
 
 mod signs;
+#[cfg(test)]
+mod tests;
 
 use holdup_recording::metrics;
 
@@ -27,13 +29,17 @@ pub const DEFINITION: Definition = Definition {
     bound: Some(bound),
     follows_from: &[
         // Connections are not accepted: all workers are busy, or the process has no descriptor left.
-        // Those who are never let in make the queue longer than any request waits.
+        // Those who are never let in make the queue longer than any request waits. Workers that suffice
+        // for all that is due leave connections for a moment: then the queue is too short for them.
         Edge::in_front(
             &[
                 &[Of(Cause::WorkerPoolExhausted), Of(Cause::FileDescriptorLimit)],
                 &[Of(Cause::CpuThrottled), Of(Cause::CpuSaturated), Of(Cause::RuntimePause), Of(Cause::ProcessStopped)],
             ],
-            |case| Some(workers::queued_ms(case).unwrap_or(0.0).min(case.excess_in_service_ms())),
+            |case| {
+                let queued_ms = || workers::queued_ms(case).unwrap_or(0.0).min(case.excess_in_service_ms());
+                (!workers::suffice(case)).then(queued_ms)
+            },
         ),
     ],
     signs: Some(signs::find),
@@ -48,7 +54,7 @@ const DOC: Doc = Doc {
     needs: "The accept queue's length and limit and the overflows of its network namespace (--watch server:PORT of the app, or --watch host); the connect times of requests.",
     predicts: "The queue stands at its limit, ListenOverflows grows, connecting takes 1, 3 or 7 seconds, and requests time out or are reset meanwhile.",
     clears: "The queue stayed below its limit and nothing overflowed; or the dropped connections, at a second each, amount to a small share of the delay and of the failures.",
-    looks_like: "By itself it shows that connections are not accepted, not why. It is the root only if workers were seen to be free, so that the queue is too short for a burst. Lost packets make connecting take 1 s as well, with the queue empty. A lack of file descriptors leaves connections in the queue too, because accept fails. A connection limit refuses with an answer.",
+    looks_like: "By itself it shows that connections are not accepted, not why. It is the root only if workers were seen to be free, or would suffice for all due requests by the time for which each is held, so that the queue is too short for a burst. Lost packets make connecting take 1 s as well, with the queue empty. A lack of file descriptors leaves connections in the queue too, because accept fails. A connection limit refuses with an answer.",
     fix: "Find why connections are not accepted: usually busy workers. A longer queue only makes requests wait longer before they fail; a shorter one tells clients earlier.",
     prove: "The same load again: tcp_listen_overflows_total stands still.",
     references: "listen(2); tcp(7) (tcp_abort_on_overflow, somaxconn); Linux: Documentation/networking/snmp_counter.rst (TcpExtListenOverflows, TcpExtListenDrops); RFC 6298.",
@@ -172,91 +178,5 @@ fn longer(view: &View<'_>, outside: &Outside, limit: f64, overflows: &Counter) -
             risk: Some(RISK.to_owned()),
             ..stay.fix(&format!("Only for bursts that end before clients give up, raise {backlog}."))
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Judged as _, SyntheticRecording};
-
-    const SERVER: &str = "server:8080";
-    const PORT: [(&str, &str); 1] = [("port", "8080")];
-
-    /// 50 requests a second, of which every second one needs a second to connect; `overflows` a second at a queue of `waiting` of 64.
-    fn made(waiting: f64, overflows: f64) -> SyntheticRecording {
-        SyntheticRecording::new(12)
-            .requests(50, 30)
-            .half_connect_late()
-            .gauge(SERVER, "tcp_accept_queue_length", &PORT, waiting)
-            .gauge(SERVER, "tcp_accept_queue_limit", &PORT, 64.0)
-            .counter(SERVER, "tcp_listen_overflows_total", &[], overflows)
-            .counter("host", "tcp_listen_overflows_total", &[], overflows)
-    }
-
-    #[test]
-    fn dropped_connections_wait_a_second_for_their_retry() {
-        let ms = made(64.0, 25.0).explains(&DEFINITION).unwrap();
-        assert!((ms - 505.0).abs() < 30.0, "{ms}");
-        let Ok(Outcome::Fails(found, _)) = made(64.0, 25.0).judge(&DEFINITION) else { panic!("not found") };
-        assert!(
-            found.evidence.iter().any(|e| e.text.contains("1, 3 or 7 seconds for 300 of 300 requests")),
-            "{:?}",
-            found.evidence
-        );
-        // A second's worth each, and no more.
-        let few = made(64.0, 5.0).explains(&DEFINITION).unwrap();
-        assert!((few - 100.0).abs() < 10.0, "{few}");
-    }
-
-    #[test]
-    fn an_overflow_without_figures_of_workers_is_a_symptom() {
-        let role = |made: &SyntheticRecording| match made.judge(&DEFINITION) {
-            Ok(Outcome::Fails(found, _)) => found.role,
-            _ => panic!("not found"),
-        };
-        assert_eq!(role(&made(64.0, 25.0)), Role::Symptom);
-        assert_eq!(made(64.0, 25.0).diagnose().culprit, None);
-        // Workers are free: it is too short for what comes at once.
-        let known = made(64.0, 25.0)
-            .gauge("puma:app", "puma_max_threads", &[], 5.0)
-            .gauge("puma:app", "puma_pool_capacity", &[], 4.0)
-            .gauge(SERVER, "server_accepted_connections", &[("pid", "7")], 1.0)
-            .gauge(SERVER, "server_answering_connections", &[("pid", "7")], 1.0);
-        assert_eq!(role(&known), Role::Root);
-    }
-
-    #[test]
-    fn an_empty_queue_drops_nothing() {
-        assert_eq!(made(0.0, 0.0).explains(&DEFINITION), Some(0.0));
-        // Somebody else's queue in the same namespace.
-        assert_eq!(made(0.0, 0.1).explains(&DEFINITION), Some(0.0));
-    }
-
-    #[test]
-    fn requests_that_got_no_answer_failed_of_it() {
-        let failing = |outcome: &'static str| {
-            made(64.0, 40.0).each_request(move |n, r| {
-                if n % 2 == 0 {
-                    r.outcome = outcome.into();
-                }
-            })
-        };
-        let share = |made: &SyntheticRecording| match made.judge(&DEFINITION) {
-            Ok(Outcome::Fails(_, share)) => share,
-            _ => 0.0,
-        };
-        assert!(share(&failing("timeout")) > 0.95);
-        assert_eq!(share(&failing("http_status")), 0.0, "who was answered was let in");
-    }
-
-    #[test]
-    fn without_a_fact_it_is_not_judged() {
-        for metric in ["tcp_accept_queue_length", "tcp_accept_queue_limit", "tcp_listen_overflows_total"] {
-            assert_eq!(made(64.0, 25.0).without(metric).explains(&DEFINITION), None, "{metric}");
-        }
-        for column in ["value", "labels", "metric"] {
-            assert_eq!(made(64.0, 25.0).without_column("samples", column).explains(&DEFINITION), None, "{column}");
-        }
     }
 }

@@ -12,7 +12,7 @@ pub(super) const POOL_RISK: &str =
     "Each instance of the app then opens that many; check the sum against the database's max_connections.";
 
 /// No single instance has more connections than this.
-const POOL_MOST: f64 = 10_000.0;
+pub(super) const POOL_MOST: f64 = 10_000.0;
 
 /// A connection returned earlier if the app does other work meanwhile, then as many as the load
 /// needs, where each is `held` so long and the pool may have `most`.

@@ -159,34 +159,3 @@ fn a_new_connection_is_no_exhausted_pool() {
     });
     assert_eq!(free.explains(&DEFINITION), Some(0.0));
 }
-
-/// 50 requests a second of 400 ms, from the sixth of twelve seconds on; 20 are with an app without metrics, whose ten connections to the
-/// database await `pending` answers then and `before` before.
-fn unreported(before: f64, pending: f64) -> SyntheticRecording {
-    let server = "server:8080";
-    let peer = [("peer_port", "5432"), ("peer", "10.0.0.5")];
-    let since = |before: f64, after: f64| move |second: i64| if second < 6 { before } else { after };
-    SyntheticRecording::new(12)
-        .requests(50, 400)
-        .each_request(|_, r| {
-            if r.intended_at < 6_000_000_000 {
-                r.done_at = r.intended_at + 20_000_000;
-            }
-        })
-        .gauge(server, "tcp_accept_queue_length", &[("port", "8080")], 0.0)
-        .counted(server, "server_answering_connections", &[], since(1.0, 20.0))
-        .gauge(server, "server_outgoing_connections", &peer, 10.0)
-        .counted(server, "server_outgoing_pending_connections", &peer, since(before, pending))
-}
-
-#[test]
-fn all_connections_in_use_beside_more_requests_are_a_queue_for_them() {
-    let Ok(Outcome::Found(held)) = unreported(0.5, 10.0).judge(&DEFINITION) else { panic!("not found") };
-    assert!((held.explains_ms - 200.0).abs() < 15.0, "{}", held.explains_ms);
-    assert_eq!(held.role, Role::Symptom, "each is held twenty times as long");
-    let Ok(Outcome::Found(few)) = unreported(10.0, 10.0).judge(&DEFINITION) else { panic!("not found") };
-    assert_eq!(few.role, Role::Root, "each is held as long as before");
-    // One may be held without awaiting an answer: that is not seen.
-    assert_eq!(unreported(0.5, 4.0).explains(&DEFINITION), None);
-    assert_eq!(unreported(0.5, 10.0).without("server_outgoing_connections").explains(&DEFINITION), None);
-}

@@ -41,6 +41,7 @@ mod tests {
     use crate::causes::cpu_saturated::DEFINITION;
     use crate::causes::load_generator_limit;
     use crate::testing::{Judged as _, SyntheticRecording};
+    use crate::verdict::Answer;
 
     /// 50 requests a second, sent 300 ms late from the twelfth second on; the generator uses `own` CPUs of two, which
     /// are full.
@@ -68,6 +69,12 @@ mod tests {
         let diagnosis = made(0.05, 0.0).diagnose();
         let generator = diagnosis.findings.iter().find(|f| f.cause == load_generator_limit::DEFINITION.cause).unwrap();
         assert_eq!(generator.follows_from, Some(DEFINITION.cause));
+        assert_eq!(
+            (diagnosis.verdict, diagnosis.culprit),
+            (Answer::Found, Some(DEFINITION.cause)),
+            "{}",
+            diagnosis.headline
+        );
         assert_eq!(made(1.9, 0.0).explains(&DEFINITION), Some(0.0), "it takes the CPUs itself");
         assert_eq!(made(0.05, 1.6).explains(&DEFINITION), Some(0.0), "CPUs are idle");
     }

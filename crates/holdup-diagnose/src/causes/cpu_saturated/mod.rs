@@ -8,6 +8,7 @@ mod one_core;
 mod overloaded;
 mod run_queue;
 mod signs;
+mod taken;
 #[cfg(test)]
 mod tests;
 
@@ -61,7 +62,7 @@ const DOC: Doc = Doc {
     needs: "The host's CPU time (--watch host), and to quantify it the run-queue wait of the service's processes (--watch pid:N or server:PORT).",
     predicts: "CPUs are full, on average or again and again, and run-queue wait per request grew by a large part of the excess. Or all CPUs are busy, mostly with the service, and fewer requests end than are due, or users who each wait for their response queue: requests then wait in front of the service. Or the app's CPU time per request grew by a large part of the excess.",
     clears: "CPUs were idle at all times: a thread that is woken waits a little then, too. (Niced work is neither: the service's own run-queue wait decides.) Or the service's threads waited for a CPU for a small share of the delay, and requests end as fast as they are due.",
-    looks_like: "A high load average with idle CPUs is something else: threads in uninterruptible sleep count there too. iowait is idle time. CPUs full of niced work are not short for others: it makes way, unless it is in another cgroup, whose weight counts then.",
+    looks_like: "A high load average with idle CPUs is something else: threads in uninterruptible sleep count there too. Time in iowait is not work either, and says what the idle CPU waits for. Time that packets (softirq) or other guests (steal) take is not the service's: the evidence says who takes it. CPUs full of niced work are not short for others: it makes way, unless it is in another cgroup, whose weight counts then.",
     fix: "Find what uses the CPU, then reduce it, or add CPUs.",
     prove: "The same load again: run-queue wait per request is small.",
     references: "B. Gregg, Systems Performance, 2nd ed., ch. 6; kernel documentation: sched-stats, PSI; L. Kleinrock, Queueing Systems, vol. 1 (M/M/1 processor sharing).",
@@ -103,13 +104,13 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if let Some(one) = one_core.filter(|one| one.explains_ms > explains_ms || !cpus.is_short()) {
         evidence.insert(0, one.evidence);
         let prove = "Run the same scenario again: no process uses all of a CPU.";
-        return Ok(found(one.explains_ms, evidence, vec![STRONG], one_core::fix(one.processes), prove));
+        return Ok(found(one.explains_ms, evidence, vec![STRONG], vec![one_core::fix(one.processes)], prove));
     }
     let dearer = dearer::find(case, &view).filter(|dearer| share(case, dearer.explains_ms) >= MATTERS);
     if let Some(dearer) = dearer.filter(|dearer| dearer.explains_ms > explains_ms || !cpus.is_short()) {
         evidence.insert(0, dearer.evidence);
         let prove = "Run the same scenario again: a request uses as little CPU time as before.";
-        return Ok(found(dearer.explains_ms, evidence, vec![STRONG], dearer::fix(), prove));
+        return Ok(found(dearer.explains_ms, evidence, vec![STRONG], vec![dearer::fix()], prove));
     }
     if let Some(pieces) = overloaded::find(case)? {
         // A few requests run at once and the others are not admitted: the whole delay is theirs.
@@ -124,7 +125,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ));
     }
     evidence.extend(overloaded::load_average(&view));
-    let fix = Fix {
+    let (taken, fixes): (Vec<_>, Vec<_>) = taken::find(&view, case.baseline().as_ref()).into_iter().unzip();
+    evidence.extend(taken);
+    let profile = Fix {
         text: "Profile what uses the CPU (perf top), make it cheaper or run less of it at once; then add CPUs."
             .to_owned(),
         command: None,
@@ -133,10 +136,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     };
     let weights = vec![STRONG * cpus.busy.max(cpus.full), STRONG];
     let prove = "Run the same scenario again: run-queue wait per request is small.";
-    Ok(found(explains_ms, evidence, weights, fix, prove))
+    let fixes = fixes.into_iter().chain([profile]).collect();
+    Ok(found(explains_ms, evidence, weights, fixes, prove))
 }
 
-fn found(explains_ms: f64, evidence: Vec<Evidence>, weights: Vec<Strength>, fix: Fix, prove: &str) -> Outcome {
+fn found(explains_ms: f64, evidence: Vec<Evidence>, weights: Vec<Strength>, fixes: Vec<Fix>, prove: &str) -> Outcome {
     let prove = prove.to_owned();
-    Outcome::Found(CauseFinding { explains_ms, evidence, weights, fixes: vec![fix], prove, role: Role::Root })
+    Outcome::Found(CauseFinding { explains_ms, evidence, weights, fixes, prove, role: Role::Root })
 }

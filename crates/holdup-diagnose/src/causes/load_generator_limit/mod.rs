@@ -1,6 +1,8 @@
 //! The load generator itself is the limit: its numbers are then not the service's.
 
 mod own_account;
+#[cfg(test)]
+mod tests;
 
 use crate::change::Fix;
 use crate::change::host::Place;
@@ -9,12 +11,13 @@ use holdup_recording::rows::Request;
 
 use self::own_account::own_account;
 use super::{
-    Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Outcome, Role, SERVICE_SLOWED, Source::Of, Trait, ms,
+    Cause, CauseFinding, Definition, Doc, Edge, Judge, MATTERS, Others, Outcome, Role, SERVICE_SLOWED, Source::Of,
+    Trait, ms,
 };
 use crate::case::{Case, SPOILED};
 use crate::generator::GeneratorWords;
 use crate::next_command::NextCommand;
-use crate::strength::CERTAIN;
+use crate::strength::{CERTAIN, STRONG};
 use holdup_signals::client::validity::Limit;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::time::requests::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
@@ -26,7 +29,7 @@ pub const DEFINITION: Definition = Definition {
         // A loop of holdup's that stands in the run queue of full CPUs sends late.
         Edge::same_time(&[&[Of(Cause::CpuSaturated)]]),
     ],
-    ..Definition::new(Cause::LoadGeneratorLimit, DOC, Judge::Alone(judge), &NEXT)
+    ..Definition::new(Cause::LoadGeneratorLimit, DOC, Judge::Beside(judge), &NEXT)
 };
 
 const DOC: Doc = Doc {
@@ -34,8 +37,8 @@ const DOC: Doc = Doc {
     what: "The machine or process that generates the load can't keep up: it sends late, or its limit on requests in flight binds while the service still answers as fast as before.",
     hurts: "Every number of the run then describes the generator. A knee found this way is the knee of the wrong system.",
     needs: "Request rows with intended start, the moment a connection was free, and send; for the reason, the generator's own samples (busy time, run-queue wait, CPU quota). holdup's own runs have them.",
-    predicts: "Send lag (from connection free to sent) is a large part of response time; or requests wait for a free connection while service time is as low as without load. Its loop never sleeps, waits for a CPU, or its CPU cgroup is out of quota.",
-    clears: "Send lag is a small share of the excess, and if requests waited for a connection, the service itself had become slower.",
+    predicts: "Send lag (from connection free to sent) is a large part of response time; or requests wait for a free connection while service time is as low as without load, or while nothing in the service shows a delay and the wait is nearly all of it. Its loop never sleeps, waits for a CPU, or its CPU cgroup is out of quota.",
+    clears: "Send lag is a small share of the excess, and if requests waited for a connection, the service itself had become slower, and a cause in it shows. Or a cause in it makes up most of its time, and without that the connections would suffice.",
     looks_like: "A slow service: it too makes requests wait for the generator's connections, but its service time grows. A closed-model generator never shows the difference.",
     fix: "More connections (load.connections); another core (--loops, --cpus), a larger CPU quota, fewer processes beside it; its schedule split over machines (--shard).",
     prove: "Run again: send lag is a small share of response time and requests find a free connection.",
@@ -46,21 +49,39 @@ const DOC: Doc = Doc {
 const NEXT: NextCommand =
     NextCommand::anywhere("top -b -n 1 on the load generator", 1, "whether the generator itself is short of CPUs");
 
-fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+/// From this share (0-1) of the excess the wait for a connection is all of it.
+const ALL: f64 = 0.9;
+
+/// From this share (0-1) of service time a cause in the service is what requests are slow of.
+const MOST: f64 = 0.5;
+
+/// A request that waited no longer than this found a free connection, milliseconds.
+const FOUND_FREE_MS: f64 = 1.0;
+
+/// Share (0-1) of its connections up to which a generator has one for each request.
+const ENOUGH: f64 = 0.8;
+
+fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let waits = OwnWaits::measure(case)?;
     let (lag_ms, queued_ms) = (waits.lag_ms, waits.queued_ms);
+    let of_service = slowest_of_service(others);
     let own = own_account(case);
     // A loop that can't keep up causes its own queue: it frees connections late.
     let full = case.limited_ratio >= SPOILED
         && case.share(lag_ms + queued_ms) >= MATTERS
         && (!waits.is_service_slower() || case.validity.limits().iter().any(|(_, r)| r.limit == Limit::Busy));
-    let capped = case.share(queued_ms) >= MATTERS && !waits.is_service_slower();
+    // As slow as it is with all connections in use; if nothing in it shows why, that is all there is.
+    let is_all = case.share(queued_ms) >= ALL && of_service.is_none() && is_capped(case);
+    let capped = case.share(queued_ms) >= MATTERS && (!waits.is_service_slower() || is_all);
+    let held = of_service.filter(|(_, ms)| capped && waits.would_suffice_without(case, *ms));
     let (explains_ms, mut evidence, fixes) = if full || case.share(lag_ms) >= MATTERS {
         if full && queued_ms > lag_ms {
             (lag_ms + queued_ms, vec![waits.queued_for_loop(), waits.late()], stronger_generator(case))
         } else {
             (lag_ms, vec![waits.late()], stronger_generator(case))
         }
+    } else if let Some((cause, ms)) = held {
+        return Ok(Outcome::Cleared(vec![waits.queued_behind(cause, ms)]));
     } else if capped {
         (queued_ms, vec![waits.queued_as_allowed()], vec![waits.more_connections()])
     } else {
@@ -71,12 +92,28 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(CauseFinding {
         explains_ms,
         evidence,
-        weights: vec![CERTAIN],
+        weights: vec![if waits.is_service_slower() && capped { STRONG } else { CERTAIN }],
         fixes,
         prove: "Run the same scenario again: every slice is valid, and send lag and the wait for a connection are gone from the ledger."
             .to_owned(),
         role: Role::Root,
     }))
+}
+
+/// The cause within the service that explains most, with its milliseconds.
+fn slowest_of_service(others: &Others) -> Option<(Cause, f64)> {
+    let found = others.iter().filter_map(|(cause, outcome)| match outcome {
+        Ok(Outcome::Found(found) | Outcome::Fails(found, _)) => Some((*cause, found.explains_ms)),
+        _ => None,
+    });
+    found.filter(|(cause, _)| !cause.is(Trait::Outside)).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Whether most requests of the episode found every connection in use.
+fn is_capped(case: &Case<'_>) -> bool {
+    let waited = |r: &Request| Some(f64::from(u8::from(client_queue_ms(r) > FOUND_FREE_MS)));
+    let rows = case.slow_requests().unwrap_or_default();
+    mean_over(rows.iter().copied(), waited).is_some_and(|share| share >= SPOILED)
 }
 
 /// What a mean slow request waited for within the generator, beside what the service took.
@@ -111,6 +148,22 @@ impl OwnWaits {
         self.service_ms >= SERVICE_SLOWED * self.unloaded_ms
     }
 
+    /// Whether connections would suffice for all due requests without `ms`, most of what the service
+    /// takes.
+    fn would_suffice_without(&self, case: &Case<'_>, ms: f64) -> bool {
+        let needed = case.peak_offered_per_second() * (self.service_ms - ms).max(0.0) / 1e3;
+        ms >= MOST * self.service_ms && needed <= ENOUGH * f64::from(self.connections)
+    }
+
+    fn queued_behind(&self, cause: Cause, cause_ms: f64) -> Evidence {
+        self.queued(&format!(
+            "one of {} connections because the service held each for {}, of which {cause} accounts for {}: without that they would suffice",
+            self.connections,
+            ms(self.service_ms),
+            ms(cause_ms.min(self.service_ms))
+        ))
+    }
+
     fn evidence(&self, column: &str, observed_ms: f64, expected: &str, text: String) -> Evidence {
         Evidence::new("requests", column, Labels::none(), self.window, ms(observed_ms), expected, text)
     }
@@ -129,8 +182,9 @@ impl OwnWaits {
     }
 
     fn queued_as_allowed(&self) -> Evidence {
+        let usual = if self.is_service_slower() { "and nothing in it shows a delay" } else { "as usual" };
         self.queued(&format!(
-            "one of {} connections while the service took {}, as usual ({} at its fastest)",
+            "one of {} connections while the service took {}, {usual} ({} at its fastest)",
             self.connections,
             ms(self.service_ms),
             ms(self.unloaded_ms)

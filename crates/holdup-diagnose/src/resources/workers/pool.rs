@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdup_recording::metrics;
 
-use super::{AppTiming, WorkerHold};
+use super::{AppTiming, WorkerHold, WorkingThreads, threads};
 use crate::case::Case;
 use crate::resources::own_waits::OwnWaits;
 use crate::resources::share;
@@ -29,9 +29,8 @@ pub struct Pool {
     pub slots: Option<Workers>,
     /// As the kernel sees it; none if that was not recorded.
     pub outside: Option<Outside>,
-    /// Threads of the app that sleep in the kernel at most instants, and never more, while more
-    /// requests are with it; none without such a level.
-    pub asleep: Option<f64>,
+    /// Threads of the app that all have a request, while more are with it; none without such a level.
+    pub threads: Option<WorkingThreads>,
     /// Most workers; none if unknown.
     pub most: Option<f64>,
     /// How many more there were in the baseline window by the server's own figures; none if no more.
@@ -84,8 +83,8 @@ impl Pool {
         let at_work = |taken: &f64| timing.as_ref().is_none_or(|timing| timing.busy >= AT_WORK * taken);
         let taken = outside.as_ref().and_then(|o| o.takes_at_once).filter(at_work);
         let unreported = outside.as_ref().filter(|_| workers.is_none());
-        let asleep = unreported.and_then(|outside| view.asleep_at_most(outside));
-        let most = workers.as_ref().map(|w| w.most).or(asleep).or(taken);
+        let threads = unreported.and_then(|outside| threads::working(&view, outside));
+        let most = workers.as_ref().map(|w| w.most).or(threads.map(WorkingThreads::count)).or(taken);
         let were = workers.as_ref().and_then(|_| case.baseline()?.workers()).map(|w| w.most);
         let fewer_by = were.zip(most).map(|(were, most)| were - most).filter(|n| *n >= 1.0);
         let answering = outside.as_ref().and_then(|o| o.answering);
@@ -114,7 +113,7 @@ impl Pool {
             per_second,
             workers,
             outside,
-            asleep,
+            threads,
             most,
             fewer_by,
             busy,
@@ -200,7 +199,7 @@ impl Pool {
         if self.workers.is_none()
             && let Some(most) = self.most
         {
-            let text = super::says_of_limit(self.asleep, most, &outside.port);
+            let text = super::says_of_limit(self.threads, most, &outside.port);
             evidence.push(outside.hand_evidence(format!("{most:.1}"), "", text));
         }
         let accept_ms = self.accept_ms.unwrap_or(0.0);

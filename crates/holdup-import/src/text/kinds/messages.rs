@@ -357,8 +357,11 @@ const MEANINGS: &[Meaning] = &[
     },
 ];
 
+/// Whether a line in lower case says it.
+type Says = fn(&str) -> bool;
+
 /// Messages that a healthy program prints as well: the number in them decides.
-const BY_NUMBER: [(fn(&str) -> bool, Meaning); 2] = [
+const BY_NUMBER: [(Says, Meaning); 2] = [
     (
         is_often_throttled,
         error(

@@ -1,0 +1,63 @@
+//! Threads that take requests, of an app whose server says nothing of its workers.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::metrics;
+use holdup_signals::View;
+use holdup_signals::app::app_server::{Levels, Outside};
+
+use super::{BUSY, MOSTLY, WorkingThreads};
+
+/// Requests with the server for each of the threads, from which others wait behind them.
+const BEHIND: f64 = 1.3;
+
+/// Prefixes of the names of programs that give each request a thread, beside one main thread for
+/// each process: gunicorn's gthread, uWSGI, Django's and Flask's own server, Puma. A program with an
+/// event loop has threads too, but not one for each request.
+const THREAD_FOR_REQUEST: &[&str] = &["gunicorn", "python", "uwsgi", "flask", "puma", "ruby"];
+
+/// Threads of the server's processes beside the main one of each, at most; none if it does not give
+/// each request a thread, or has no such threads.
+pub fn request_threads(view: &View<'_>, source: &str) -> Option<f64> {
+    let name = view.setting_of(source, "server.name").unwrap_or_default();
+    if !THREAD_FOR_REQUEST.iter().any(|prefix| name.starts_with(prefix)) {
+        return None;
+    }
+    let mut by_process: BTreeMap<(&str, i64), f64> = BTreeMap::new();
+    for ((of, labels), series) in view.index.series(metrics::server::THREADS.name, &[]) {
+        if of != source || labels.get("role") == Some("parent") {
+            continue;
+        }
+        let pid = labels.get("pid").unwrap_or_default();
+        for (at, count) in series.iter().filter(|(at, _)| view.window.contains(*at)) {
+            *by_process.entry((pid, *at)).or_default() += count;
+        }
+    }
+    let mut at_once: BTreeMap<i64, f64> = BTreeMap::new();
+    for ((_, at), count) in by_process {
+        *at_once.entry(at).or_default() += (count - 1.0).max(0.0);
+    }
+    at_once.into_values().reduce(f64::max).filter(|threads| *threads >= 1.0)
+}
+
+/// Threads of the server that all have a request while more are with it.
+pub(super) fn working(view: &View<'_>, outside: &Outside) -> Option<WorkingThreads> {
+    let asleep = view.asleep_at_most(outside).map(WorkingThreads::Asleep);
+    asleep.or_else(|| all_busy(view, outside).map(WorkingThreads::Busy))
+}
+
+/// Threads that take requests, if all of them await an answer or have a CPU at most instants, while more requests are with
+/// the server: it accepts more than it works on.
+fn all_busy(view: &View<'_>, outside: &Outside) -> Option<f64> {
+    let threads = request_threads(view, &outside.source)?;
+    let awaiting = view.levels(&outside.source, metrics::server::OUTGOING_PENDING_CONNECTIONS.name, &[]);
+    let states =
+        ["R", "D"].map(|state| view.levels(&outside.source, metrics::server::THREADS.name, &[("state", state)]));
+    let of = |levels: &Levels, at: &i64| levels.get(at).copied().unwrap_or(0.0);
+    let working = |at: &i64| of(&awaiting, at) + states.iter().map(|levels| of(levels, at)).sum::<f64>();
+    let full = awaiting.keys().filter(|at| working(at) >= BUSY * threads).count() as f64;
+    // Where more answers are awaited than there are threads, requests are not bound to threads.
+    let is_bound = awaiting.values().all(|answers| *answers <= BEHIND * threads);
+    let is_full = is_bound && !awaiting.is_empty() && full >= MOSTLY * awaiting.len() as f64;
+    (is_full && outside.answering? >= BEHIND * threads).then_some(threads)
+}
