@@ -182,7 +182,7 @@ impl<'a, L: AsRef<str>> Reader<'a, L> {
             }
             match self.value(depth + 1) {
                 Some(item) => items.push(item),
-                // What follows is no part of it: the document was cut there.
+                // The document was cut there, and other text follows.
                 None if items.is_empty() => return None,
                 None => {
                     self.is_cut = true;

@@ -145,7 +145,7 @@ fn refused_requests_are_slower_than_any_answer_where_both_had_the_same_schedule(
     let note = comparison.notes.iter().find(|note| note.contains("without an answer")).unwrap();
     assert!(note.contains("50 % of threads, 0 % of fibres"), "{note}");
 
-    // A tenth refused: the median is of those with an answer.
+    // A tenth refused: the median counts those with an answer.
     let tenth =
         groups(&[scheduled(refusing(made(60, 2.0), 10), 50.0), scheduled(made(60, 2.0), 50.0)], Options::default());
     let row = |part: &str| tenth.rows.iter().find(|row| row.indicator.ends_with(part)).unwrap();

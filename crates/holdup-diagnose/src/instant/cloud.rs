@@ -103,7 +103,7 @@ impl Course<'_> {
         }
         let (from, to) = best?;
         let run = seen.get(from..=to)?;
-        // Few points that somebody typed off a graph cover as much time as many of a file.
+        // Few points that were typed off a graph cover as much time as many of a file.
         let lasts = run.last()?.0 - run.first()?.0 >= LASTING_NS;
         if run.len() < POINTS && run.len() < seen.len() && !lasts {
             return None;

@@ -113,7 +113,7 @@ impl Signs {
         self.add(strength, Sign { evidence, share: Some(share) });
     }
 
-    /// Whether there is none so far.
+    /// Whether it has no sign so far.
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

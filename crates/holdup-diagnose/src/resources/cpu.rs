@@ -34,7 +34,7 @@ const MOSTLY_BUSY: f64 = 0.7;
 /// … and the share (0-1) of sampling intervals with full CPUs that makes a burst of them matter.
 const OFTEN_FULL: f64 = 0.25;
 
-/// From this share (0-1) of CPU time, waits for I/O are told beside idle time.
+/// From this share (0-1) of CPU time, waits for I/O stand beside idle time.
 const WAITS: f64 = 0.05;
 
 /// How busy the host's CPUs were.

@@ -56,7 +56,7 @@ use crate::case::Case;
 const HOLDS: f64 = 0.5;
 
 /// `ms` of a mean slow request as a share (0-1) of the excess within the service: while the service is
-/// slow, the wait for a connection of the generator follows from what it is slow of. If requests wait
+/// slow, the wait for a connection of the generator follows from what makes it slow. If requests wait
 /// for a worker of the app server or for a connection of its pool because these are held longer, a
 /// component that matters for the growth of hold time counts as [`MATTERS`] at least, however long they
 /// wait: that wait is its consequence.

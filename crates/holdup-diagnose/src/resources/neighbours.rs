@@ -51,7 +51,7 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    /// The program that began and reads or writes most of what is new on `device`; none if nobody did, or the
+    /// The program that began and reads or writes most of what is new on `device`; none if no program did, or the
     /// database's own process is not watched: what it moved is then unknown.
     pub fn began(case: &Case<'_>, device: &str) -> Option<Self> {
         let slow = case.slow();
@@ -237,7 +237,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_program_reads_pushes_out_what_the_service_needs() {
+    fn reads_of_a_program_push_out_pages_that_the_service_needs() {
         let squeezed = |pages: f64, used: f64| {
             let again = move |s: i64| 2.0 * s.min(20) as f64 + pages * (s - 20).max(0) as f64;
             let made = made("export.py", 20, 20e6, 2e6)

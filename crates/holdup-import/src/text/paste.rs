@@ -125,7 +125,7 @@ impl Frame {
     }
 }
 
-/// The line between two bars, if there are no others in it: rows of a table have more.
+/// The line between two bars, if it holds no other: rows of a table have more.
 fn boxed(line: &str, bar: char) -> Option<&str> {
     let inner = line.trim().strip_prefix(bar)?.strip_suffix(bar)?;
     (!inner.contains(bar)).then(|| inner.strip_prefix(' ').unwrap_or(inner).trim_end())

@@ -130,7 +130,7 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// The limit that `row` sets, and whether it may have been in force in the window; none if it is no limit.
+    /// The limit that `row` sets, and whether it may have been in force in the window; none if it sets none.
     fn throttle(&self, row: &Setting, before: Option<f64>) -> Result<Option<(Throttle, bool)>, Missing> {
         let split = row.name.strip_prefix(PREFIX).and_then(|rest| rest.split_once("]."));
         let known = split.and_then(|(device, of)| Some((device, LIMITS.iter().find(|(name, ..)| *name == of)?)));

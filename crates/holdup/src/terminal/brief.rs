@@ -6,6 +6,7 @@ use std::path::Path;
 
 use holdup_collect::watch::is_source;
 use holdup_diagnose::Diagnosis;
+use holdup_diagnose::causes::Trait;
 use holdup_diagnose::verdict::{
     Answer, Cleared, CoverageEntry, Finding, NAMED, ObjectiveReport, ServiceRow, SnapshotReport, Span, State,
 };
@@ -181,7 +182,10 @@ fn chain(out: &mut String, d: &Diagnosis) {
 /// risk.
 fn fixes(out: &mut String, d: &Diagnosis, root: &Finding) {
     let adds = |f: &&Finding| f.adds_to.is_some() && f.cause != root.cause;
-    let contributed = d.findings.iter().filter(adds).filter_map(|f| Some((f.cause.slug(), f.fixes.first()?)));
+    let mut contributors: Vec<&Finding> = d.findings.iter().filter(adds).collect();
+    // What is left of a burst is the limit, whose own fix stands above.
+    contributors.sort_by_key(|f| f.cause.is(Trait::DiskBurst));
+    let contributed = contributors.into_iter().filter_map(|f| Some((f.cause.slug(), f.fixes.first()?)));
     let own = root.fixes.iter().map(|fix| ("", fix));
     let all: Vec<_> = own.chain(contributed).take(SHOWN).collect();
     if all.is_empty() {

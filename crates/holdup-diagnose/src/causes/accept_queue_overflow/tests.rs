@@ -74,7 +74,7 @@ fn a_queue_that_is_too_short_for_workers_that_suffice_is_the_root() {
 #[test]
 fn an_empty_queue_drops_nothing() {
     assert_eq!(made(0.0, 0.0).explains(&DEFINITION), Some(0.0));
-    // Somebody else's queue in the same namespace.
+    // Another queue in the same namespace.
     assert_eq!(made(0.0, 0.1).explains(&DEFINITION), Some(0.0));
 }
 

@@ -79,7 +79,7 @@ mod tests {
     use crate::testing::{Judged as _, SyntheticRecording};
 
     #[test]
-    fn commits_that_lose_data_are_no_advice_while_the_volume_was_not_seen() {
+    fn commits_that_lose_data_are_not_advised_while_the_volume_was_not_seen() {
         let made = |volume: bool| {
             let waiting = SyntheticRecording::new(12)
                 .requests(50, 400)

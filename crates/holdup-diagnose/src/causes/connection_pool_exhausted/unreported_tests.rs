@@ -90,7 +90,7 @@ fn sessions_at_one_number_behind_more_requests_are_a_pool_at_its_cap() {
 }
 
 #[test]
-fn sessions_with_one_that_is_free_are_no_pool_at_its_cap() {
+fn sessions_with_a_free_one_show_a_pool_below_its_cap() {
     assert_eq!(by_sessions(&[BUSY; 5], &[BUSY, BUSY, BUSY, IDLE, IDLE]).explains(&DEFINITION), None, "two are free");
     assert_eq!(by_sessions(&[BUSY; 18], &[BUSY; 18]).explains(&DEFINITION), None, "as many as requests");
     // Their number moves with what is asked.

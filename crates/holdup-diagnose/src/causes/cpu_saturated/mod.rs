@@ -127,17 +127,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     evidence.extend(overloaded::load_average(&view));
     let (taken, fixes): (Vec<_>, Vec<_>) = taken::find(&view, case.baseline().as_ref()).into_iter().unzip();
     evidence.extend(taken);
-    let profile = Fix {
-        text: "Profile what uses the CPU (perf top), make it cheaper or run less of it at once; then add CPUs."
-            .to_owned(),
-        command: None,
-        keep: None,
-        risk: None,
-    };
     let weights = vec![STRONG * cpus.busy.max(cpus.full), STRONG];
     let prove = "Run the same scenario again: run-queue wait per request is small.";
-    let fixes = fixes.into_iter().chain([profile]).collect();
+    let fixes = fixes.into_iter().chain([profile()]).collect();
     Ok(found(explains_ms, evidence, weights, fixes, prove))
+}
+
+fn profile() -> Fix {
+    let text = "Profile what uses the CPU (perf top), make it cheaper or run less of it at once; then add CPUs.";
+    Fix { text: text.to_owned(), command: None, keep: None, risk: None }
 }
 
 fn found(explains_ms: f64, evidence: Vec<Evidence>, weights: Vec<Strength>, fixes: Vec<Fix>, prove: &str) -> Outcome {

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn time_without_work_is_told_by_both_its_names() {
+    fn time_without_work_has_both_its_names() {
         let cpu = |mode| [("cpu_mode", mode)];
         let waiting = SyntheticRecording::new(12)
             .requests(50, 400)

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn more_operations_are_no_slow_disk() {
+    fn more_operations_do_not_make_a_slow_disk() {
         let more = made("read", 4.0).asleep(20, "io_schedule", READ, None);
         let Ok(Outcome::Found(found)) = more.judge(&DEFINITION) else { panic!("not found") };
         assert!(found.evidence.iter().all(|piece| !piece.text.contains("got slow")), "{:?}", found.evidence);

@@ -43,7 +43,7 @@ pub(super) struct Meanwhile {
 }
 
 impl Meanwhile {
-    /// In `view`: inside `storms`, and outside of them. Where there is no such time, `baseline` shows the
+    /// In `view`: inside `storms`, and outside of them. Without such time, `baseline` shows the
     /// usual figures; that more is changed than then does not refute a storm, because changes may be what
     /// fills the log. None if neither rows nor log were recorded on both sides.
     pub(super) fn measure(view: &View<'_>, storms: &[Window], baseline: Option<&View<'_>>) -> Option<Self> {

@@ -44,7 +44,7 @@ fn nearly_all_of_the_time_behind_its_connections_is_its_limit() {
 }
 
 #[test]
-fn what_the_service_is_slow_of_is_not_too_little_beside_the_queue_for_a_connection() {
+fn a_cause_within_the_service_suffices_beside_the_queue_for_a_connection() {
     // 15 ms of the 15 that it takes longer, and of the 2,015 that requests do.
     let diagnosis = short_of_cpus(queued(20), 15.0).diagnose();
     assert_eq!(diagnosis.culprit, Some(Cause::CpuSaturated), "{} {:#?}", diagnosis.headline, diagnosis.findings);

@@ -44,7 +44,7 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     }
 }
 
-/// A wait that no transaction of a service takes, whoever holds the lock.
+/// A wait longer than any transaction of a service takes.
 fn long_wait(facts: &Facts<'_>) -> Option<Evidence> {
     const LONG_S: f64 = 60.0;
     let rows = facts.view.sessions(&["true_state", "age_ns"]).ok()?;

@@ -92,7 +92,7 @@ fn the_same_plan_and_a_hundred_times_the_time_clears_it() {
 }
 
 #[test]
-fn what_the_statement_s_own_sessions_wait_for_is_why_it_takes_longer() {
+fn waits_of_the_statement_s_own_sessions_say_why_it_takes_longer() {
     let told = |event: &'static str, statement: &'static str| {
         let session = |at: i64, id: i64| Session {
             observed_at: at * S,

@@ -192,7 +192,7 @@ impl PoolMoment {
         let queued = waiting.iter().map(|(_, waiting)| waiting).sum::<f64>() / count;
         // Of what is counted at another place than the requests, chance is a part.
         let is_queue = seen.is_sure || full_ratio >= MOSTLY && queued >= seen.place.least_behind() * seen.open;
-        let of = |value: fn(&sightings::Instant) -> f64| {
+        let of = |value: fn(&sessions::Instant) -> f64| {
             waited_ms(instants.iter().map(|instant| value(instant)).sum::<f64>() / count, per_second)
         };
         (count > 0.0).then(|| Self {

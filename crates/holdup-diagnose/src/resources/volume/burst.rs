@@ -57,7 +57,7 @@ impl Balances {
 }
 
 /// Whether the end of a burst is what changed: the rate steps down as requests become slow, from a level of
-/// its own or as the credits end, no more requests are due than before, and nobody lowered a limit.
+/// its own or as the credits end, no more requests are due than before, and no limit was lowered.
 pub fn ended(case: &Case<'_>) -> bool {
     let Some(baseline) = case.baseline().filter(|baseline| !case.is_of_other(baseline.window)) else { return false };
     let slow = case.episode();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_at_another_time_and_a_limit_that_was_lowered_are_no_burst() {
+    fn a_step_at_another_time_and_a_lowered_limit_do_not_end_a_burst() {
         assert!(!made(30).with(super::ended), "requests were slow before");
         let labels = [
             ("what", "setting"),

@@ -1,4 +1,4 @@
-//! Figures that somebody typed off the graphs of CloudWatch: a row begins with CloudWatch's own name, and its values
+//! Figures that were typed off the graphs of CloudWatch: a row begins with CloudWatch's own name, and its values
 //! stand for the times in the header, if there is one.
 
 use holdup_recording::Labels;

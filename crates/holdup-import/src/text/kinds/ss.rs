@@ -10,7 +10,10 @@ use holdup_recording::{Labels, metrics};
 use super::connections::{self, Connection};
 use super::{Context, HOST, Kind, Line, command, number, rows, text};
 
-pub(super) const KIND: Kind = Kind::lines("ss", recognises, read);
+pub(super) const KIND: Kind = Kind::lines("ss", recognises, |lines, context| match is_header(lines) {
+    true => read(lines, context),
+    false => read_listed(lines, context),
+});
 
 /// States of TCP as `ss` writes them.
 const STATES: [&str; 12] = [
@@ -143,9 +146,6 @@ fn only_state(header: &str, context: &Context) -> Option<&'static str> {
 }
 
 fn read(lines: &[Line], context: &mut Context) -> usize {
-    if !is_header(lines) {
-        return read_listed(lines, context);
-    }
     let at = context.instant_of("ss");
     // `netstat` writes a title above its header.
     let above = usize::from(text(lines, 0).starts_with(TITLE));

@@ -9,14 +9,25 @@ use holdup_signals::app::app_server::Levels;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{View, Window};
 
-use super::sightings::{Instant, Sightings};
-use crate::case::Case;
-
-/// Samples of two sources within this of each other are of one instant, nanoseconds.
+/// Samples of two sources within this of each other show one instant, nanoseconds.
 const TOGETHER_NS: i64 = 1_500_000_000;
 
 /// A pool's connections stand at its most at this share (0-1) of instants.
 const STANDS: f64 = 0.8;
+
+/// What is seen at one instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Instant {
+    pub(super) at: i64,
+    /// Connections that await an answer or are within a transaction.
+    pub(super) busy: f64,
+    /// Of them, those within a transaction without a statement.
+    pub(super) kept: f64,
+    /// Requests that may need a connection.
+    pub(super) requests: f64,
+    /// Of them, those that wait for another service and hold no connection.
+    pub(super) beside: f64,
+}
 
 /// Sessions of one user from one address in one database.
 pub(super) struct Clients {
@@ -24,7 +35,7 @@ pub(super) struct Clients {
     pub(super) open: f64,
     busy: Levels,
     pub(super) kept: Levels,
-    all: Levels,
+    pub(super) all: Levels,
 }
 
 impl Clients {
@@ -75,25 +86,6 @@ pub(super) fn sessions_by_client(view: &View<'_>) -> Vec<Clients> {
     clients.collect()
 }
 
-/// The sessions of the app beside the requests that holdup has in flight, where nothing watches the
-/// app: those of the client that has most, if they stand at one number.
-pub(super) fn own_requests(case: &Case<'_>, groups: Vec<Clients>) -> Option<Sightings> {
-    let view = case.view(case.episode());
-    let in_episode = |clients: &Clients| -> Levels {
-        clients.all.iter().filter(|(at, _)| view.window.contains(**at)).map(|(at, n)| (*at, *n)).collect()
-    };
-    let clients = groups.into_iter().filter(|clients| stands(&in_episode(clients), clients.open));
-    let clients = clients.max_by(|a, b| a.open.total_cmp(&b.open))?;
-    let flying = InFlight::count(&case.requests_in(case.whole()).ok()?);
-    let evidence = clients.evidence(view.window);
-    Some(Sightings {
-        open: clients.open,
-        instants: clients.instants(&|at| flying.at(at)),
-        words: format!("sessions of {} were busy", clients.name),
-        ..Sightings::empty(evidence)
-    })
-}
-
 /// Whether `levels` are at their `most` nearly always.
 pub(super) fn stands(levels: &Levels, most: f64) -> bool {
     let at_most = levels.values().filter(|level| **level >= most).count() as f64;
@@ -111,13 +103,13 @@ pub(super) fn near(levels: &Levels, at: i64) -> Option<f64> {
 }
 
 /// Requests in flight at any instant.
-struct InFlight {
+pub(super) struct InFlight {
     /// When the number changed, and what it was from then on.
     changes: Vec<(i64, f64)>,
 }
 
 impl InFlight {
-    fn count(rows: &[&Request]) -> Self {
+    pub(super) fn count(rows: &[&Request]) -> Self {
         let mut changes: Vec<(i64, f64)> = Vec::new();
         for row in rows {
             let Some(sent_at) = row.sent_at else { continue };
@@ -132,7 +124,7 @@ impl InFlight {
         Self { changes }
     }
 
-    fn at(&self, at: i64) -> f64 {
+    pub(super) fn at(&self, at: i64) -> f64 {
         let before = self.changes.partition_point(|(since, _)| *since <= at);
         before.checked_sub(1).and_then(|i| self.changes.get(i)).map_or(0.0, |(_, number)| *number)
     }

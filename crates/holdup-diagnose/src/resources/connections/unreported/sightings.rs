@@ -9,7 +9,7 @@ use holdup_signals::app::app_server::{DownstreamService, Levels};
 use holdup_signals::database::ports::watched_database_ports;
 use holdup_signals::evidence::Evidence;
 
-use super::sessions::{Clients, at_of, near, own_requests, sessions_by_client, stands};
+use super::sessions::{Clients, InFlight, Instant, at_of, near, sessions_by_client, stands};
 use crate::case::Case;
 use crate::resources::connections::{ENOUGH, GREW};
 use crate::resources::workers::{Pool, request_threads};
@@ -48,20 +48,6 @@ impl Place {
     }
 }
 
-/// What is seen at one instant.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Instant {
-    pub at: i64,
-    /// Connections that await an answer or are within a transaction.
-    pub busy: f64,
-    /// Of them, those within a transaction without a statement.
-    pub kept: f64,
-    /// Requests that may need a connection.
-    pub requests: f64,
-    /// Of them, those that wait for another service and hold no connection.
-    pub beside: f64,
-}
-
 /// A pool, as seen.
 pub(super) struct Sightings {
     pub place: Place,
@@ -94,6 +80,25 @@ impl Sightings {
         let ports: BTreeSet<&str> = app.services.iter().map(|service| service.port.as_str()).collect();
         ports.into_iter().filter_map(|port| app.sockets(port)).chain(app.pooler()).collect()
     }
+}
+
+/// The sessions of the app beside the requests that holdup has in flight, where nothing watches the
+/// app: those of the client that has most, if they stand at one number.
+fn own_requests(case: &Case<'_>, groups: Vec<Clients>) -> Option<Sightings> {
+    let view = case.view(case.episode());
+    let in_episode = |clients: &Clients| -> Levels {
+        clients.all.iter().filter(|(at, _)| view.window.contains(**at)).map(|(at, n)| (*at, *n)).collect()
+    };
+    let clients = groups.into_iter().filter(|clients| stands(&in_episode(clients), clients.open));
+    let clients = clients.max_by(|a, b| a.open.total_cmp(&b.open))?;
+    let flying = InFlight::count(&case.requests_in(case.whole()).ok()?);
+    let evidence = clients.evidence(view.window);
+    Some(Sightings {
+        open: clients.open,
+        instants: clients.instants(&|at| flying.at(at)),
+        words: format!("sessions of {} were busy", clients.name),
+        ..Sightings::empty(evidence)
+    })
 }
 
 /// The app by its port.
