@@ -238,7 +238,7 @@ fn sources(folder: &Path) -> String {
 }
 
 /// Recordings in which a rule loses one of its metrics: more of them judge the same lines of it again, for a minute.
-const RECORDINGS_OF_A_LOSS: usize = 2;
+const RECORDINGS_OF_A_LOSS: usize = 1;
 
 /// A rule whose facts are taken away must not turn a culprit into a cleared suspect. A metric that no source names, with the end
 /// that histograms have or without, is nobody's fact.

@@ -72,7 +72,7 @@ fn a_paste_from_standard_input_is_diagnosed() {
     assert_eq!(done.code(), Some(0), "{}{}", done.stdout, done.stderr);
     assert!(done.stdout.contains("load average up to 7.6 per CPU"), "{}", done.stdout);
     let brief = finish(holdup(["diagnose", "incident"]).current_dir(dir.path()), 60);
-    for part in ["The disk is full: vda", "Settled: Not memory_pressure", "Paste next", "sar -B 1 10"] {
+    for part in ["The disk has no time left: vda", "Settled: Not memory_pressure", "Paste next", "sar -B 1 10"] {
         assert!(brief.stdout.contains(part), "{part}: {}", brief.stdout);
     }
 }

@@ -91,7 +91,7 @@ fn a_full_disk_of_small_reads_leaves_readahead_and_memory() {
     // The readahead was pasted.
     assert_eq!(commands(&verdict)[0], "sar -B 1 10");
     let settled = verdict["snapshot"]["settles"][0].as_str().unwrap();
-    assert!(settled.starts_with("The disk is full: vda"), "{settled}");
+    assert!(settled.starts_with("The disk has no time left: vda"), "{settled}");
 }
 
 #[test]
