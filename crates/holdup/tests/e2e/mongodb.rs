@@ -47,7 +47,8 @@ pub fn address(server: &Server, password: &str) -> String {
     format!("mongodb://holdup:{password}@127.0.0.1:{}/shop?authSource=accounts", server.port)
 }
 
-/// The scenario, with the operations of the first test.
+/// The scenario, with the operations of the first test. Each of its 240 requests sells another one of the 250 items: two updates
+/// of one document at once lose one in this server.
 pub fn scenario(server: &Server) -> String {
     format!(
         "name: shop
@@ -61,7 +62,7 @@ operations:
     weight: 2
   - {{name: all, command: {{aggregate: item, pipeline: [{{$match: {{name: {VALUE}}}}}], cursor: {{batchSize: 50}}}}, check: rows == {ITEMS}}}
   - name: sell
-    command: {{update: item, updates: [{{q: {{_id: {{$numberInt: '${{random(0, 249)}}'}}}}, u: {{$inc: {{stock: -1}}}}}}]}}
+    command: {{update: item, updates: [{{q: {{_id: {{$numberInt: '${{number()}}'}}}}, u: {{$inc: {{stock: -1}}}}}}]}}
     check: column nModified == 1
   - command: {{insert: sale, documents: [{{_id: '${{uuid()}}', at: {{$date: \"${{now('ms')}}\"}}, item: {VALUE}}}]}}
     check: column n == 1
