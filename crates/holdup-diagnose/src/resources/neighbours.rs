@@ -272,6 +272,6 @@ pub(crate) mod tests {
         assert_eq!(name(&made("export.py", 0, 20e6, 2e6)), None, "it was there before");
         assert_eq!(name(&made("kworker/u8:1", 20, 20e6, 2e6)), None, "the kernel's own");
         let unwatched = made("export.py", 20, 20e6, 2e6).without("process_disk_io_bytes_total");
-        assert_eq!(name(&unwatched), None, "nobody knows what the database reads");
+        assert_eq!(name(&unwatched), None, "the database's own reads are unknown");
     }
 }

@@ -11,7 +11,7 @@ use holdup_signals::{DigestUse, View};
 /// Most statements that are named.
 const NAMED: usize = 3;
 
-/// A smaller part (0-1) of the statements' time relieves nobody.
+/// Moving a smaller part (0-1) of the statements' time hardly relieves the server.
 const HEAVY: f64 = 0.05;
 
 /// Characters of each.
