@@ -56,6 +56,8 @@ pub fn run(root: &Path, tools: &Tools, profile: &str, filters: &[&str]) -> Resul
         nextest.env("CI", "1");
     }
     nextest.env("CARGO_TERM_COLOR", "never");
+    // Python's numeric libraries start a thread a CPU when they are imported, which spin for a while.
+    nextest.env("OPENBLAS_NUM_THREADS", "1");
     let begun = Begun::now();
     let status = child::run(&mut nextest)?.status;
     if !status.success() && status.code() != Some(TESTS_FAILED) {

@@ -256,7 +256,7 @@ const SERVERS_OWN: &[&str] = &["@@global", "@@persist"];
 /// The kind of `sql`.
 pub fn judge(sql: &[u8], dialect: Dialect) -> Judgement {
     let is_mysql = dialect != Dialect::PostgreSql;
-    let read = |mark: &[u8]| sql.windows(mark.len()).any(|window| window == mark);
+    let read = |mark: &[u8]| memchr::memmem::find(sql, mark).is_some();
     // Text that only some versions read, or that only one of holdup and the server takes for text.
     if sql.contains(&0) || is_mysql && [&b"/*!"[..], b"/*M!"].iter().any(|mark| read(mark)) {
         return Judgement::Unclear;

@@ -21,7 +21,7 @@ use bases::{BASES, Base};
 use oracle::Platform;
 
 /// Cases in an ordinary pass.
-const CASES: u64 = 10_000;
+const CASES: u64 = 4_000;
 
 /// Numbers that look random and are the same in every pass (splitmix64).
 pub(super) struct Random(pub u64);

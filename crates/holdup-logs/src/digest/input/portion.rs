@@ -13,7 +13,7 @@ const LONGEST_KEY: usize = 32;
 /// Whether a file that begins with these bytes is such an object.
 pub fn is_portion(begin: &[u8]) -> bool {
     let key = [b"\"".as_slice(), KEY, b"\""].concat();
-    begin.trim_ascii_start().first() == Some(&b'{') && begin.windows(key.len()).any(|part| part == key)
+    begin.trim_ascii_start().first() == Some(&b'{') && memchr::memmem::find(begin, &key).is_some()
 }
 
 /// Where the reader stands.
