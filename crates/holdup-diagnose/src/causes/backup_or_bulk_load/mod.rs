@@ -77,11 +77,11 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     }
 }
 
-/// What statements lack to show which of them began and what that cost the others; none without statements.
+/// What statements lack to show what a newcomer cost them; none without statements.
 fn unread(case: &Case<'_>) -> Option<Missing> {
     let statements = &case.recording.tables.statements;
-    let missing = statements.with_columns(&["digest_text", "duration_ns", "rows_affected"]).err()?;
-    statements.present.then(|| Missing::new(missing, "a recording of a newer holdup"))
+    let missing = statements.with_columns(&["duration_ns"]).err().filter(|_| statements.present)?;
+    Some(Missing::new(missing, "a recording of a newer holdup"))
 }
 
 fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
