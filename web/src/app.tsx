@@ -18,7 +18,7 @@ import { ObjectivesTable } from "./parts/objectives.tsx";
 import { Chain, DebtPart, Slow } from "./parts/outline.tsx";
 import { SearchPart } from "./parts/search.tsx";
 import { ServicesTable } from "./parts/services.tsx";
-import { ClearedList, ComparisonTable, CoverageTable, LoadTable, NotJudgedList } from "./parts/tables.tsx";
+import { ClearedList, ComparisonTable, CoverageTable, DearList, LoadTable, NotJudgedList } from "./parts/tables.tsx";
 
 export function App({ report }: { report: Report }) {
   const { runs } = report;
@@ -143,6 +143,7 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
         </Section>
       )}
       {v.debt && <Section id="debt" title="Old work is not finished" note="measure a fix after that"><DebtPart debt={v.debt} /></Section>}
+      {v.dear.length > 0 && <Section id="dear" title="Dear at this level" note="work that an answer does not need"><DearList all={v.dear} /></Section>}
       {v.next && <Section id="next" title="Will bind next" note="once the rest is fixed"><FindingNote finding={v.next} plans={plans} {...link} /></Section>}
       {v.host_load && <Section id="host-load" title="The load average" note="its threads, by state"><LoadAverage load={v.host_load} /></Section>}
       {report.comparison && (

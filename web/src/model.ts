@@ -39,6 +39,8 @@ export interface Verdict {
   findings: Finding[];
   cleared: Cleared[];
   not_judged: NotJudged[];
+  /** what is dear at its level, where nothing says whether response time is good */
+  dear: Dear[];
   /** the next limit; none if nothing stands out */
   next: Finding | null;
   /** settings that differ from the vendors' advice */
@@ -55,6 +57,13 @@ export interface Verdict {
   search: Search | null;
   load: Load;
   coverage: Coverage[];
+}
+
+/** Work that an answer does not need. */
+export interface Dear {
+  cause: string;
+  text: string;
+  command: string | null;
 }
 
 /** One service by traces, per mean request. What no baseline window shows is null. */
@@ -452,6 +461,8 @@ export interface ComparisonRow {
 
 export interface ComparisonCell {
   value: number | null;
+  /** whether the value is the least that it can be: a request got no answer */
+  is_least?: boolean;
   against: Against | null;
 }
 

@@ -97,6 +97,7 @@ function verdict(value: unknown): Loose {
     findings: list(v.findings, evidenced),
     cleared: list(v.cleared, evidenced),
     not_judged: list(v.not_judged),
+    dear: list(object(v.level).dear, (dear) => ({ ...dear, command: dear.command ?? null })),
     next: isObject(v.next) ? evidenced(v.next) : null,
     notes: list(v.notes, note),
     host_load: hostLoad(v.host_load),

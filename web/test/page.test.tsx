@@ -73,6 +73,7 @@ test("what stands around a finding: chain, next, load average, notes; hostile te
     text: HOSTILE, load_average: [129.4, 60, 30], load_1m_start: 2, load_1m_max: 129.4, cpus: 2, idle_ratio: 0.45, iowait_ratio: 0.1,
     runnable: 41, uninterruptible: 547, reconstructed_1m: 128, parts: [{ process: HOSTILE, state: "D", wchan: "do_unlinkat", threads: 547 }],
   };
+  verdict.dear = [{ cause: "missing_index", text: HOSTILE, command: HOSTILE }];
   verdict.notes = [{
     check: "readahead", vendor: "MongoDB", subject: HOSTILE, observed: "128 KB", advised: "4 to 16 KB", text: HOSTILE,
     finding: "readahead_too_large", fix: { text: HOSTILE, command: HOSTILE }, reference: HOSTILE,
@@ -80,7 +81,7 @@ test("what stands around a finding: chain, next, load average, notes; hostile te
   const root = show(report);
   assert.equal(root.querySelector(".chain-line")?.textContent, `${root_cause.cause} → ${symptom}`);
   const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
-  for (const title of ["Will bind next", "The load average", "Settings that differ from the vendors’ advice"]) assert.ok(titles.includes(title), `${title} is not in ${titles.join()}`);
+  for (const title of ["Dear at this level", "Will bind next", "The load average", "Settings that differ from the vendors’ advice"]) assert.ok(titles.includes(title), `${title} is not in ${titles.join()}`);
   assert.match(root.querySelector(".host-load")?.textContent ?? "", /129.*547/);
   assert.match(root.querySelector(".notes")?.textContent ?? "", /It matters here: readahead_too_large\./);
   assert.equal(root.querySelectorAll("img").length, 0);
@@ -250,6 +251,9 @@ test("close to nothing being left, changes are told apart by tenths", () => {
   };
   assert.equal(told(-0.9932, -0.9941, -0.9912), "−99.3 % (−99.4 % to −99.1 %)");
   assert.equal(told(-0.98, -0.983, -0.979), "−98 % (−98 % to −98 %)");
+  // A request that got no answer took at least so long.
+  row.cells[1]!.is_least = true;
+  assert.match(show(report).querySelector(".comparison")?.textContent ?? "", /at least 11/);
 });
 
 test("an outline that is not what it should be still gives a page", () => {

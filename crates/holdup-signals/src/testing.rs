@@ -1,7 +1,7 @@
 //! Small synthetic recordings for tests of signals and rules: steady rates and levels, requests of
 //! one length. Never compiled into holdup.
 
-use holdup_recording::manifest::{Host, LoadFacts, Manifest, Model, Phase, Threshold};
+use holdup_recording::manifest::{Host, LoadFacts, Manifest, Model, Phase, Reported, Threshold};
 use holdup_recording::rows::{Event, Request, Sample, Session, Setting, Statement, Thread};
 use holdup_recording::tables::Tables;
 use holdup_recording::{Labels, Recording};
@@ -272,6 +272,12 @@ impl SyntheticRecording {
         if let Some(load) = &mut self.recording.manifest.load {
             load.thresholds.clear();
         }
+        self
+    }
+
+    /// Somebody said that something is wrong, without a time.
+    pub fn reported(mut self) -> Self {
+        self.recording.manifest.reported = Some(Reported::default());
         self
     }
 

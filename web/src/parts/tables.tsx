@@ -1,7 +1,7 @@
 // The report's plain tables: recordings side by side, the client's figures, sources; and the lists of cleared and unchecked causes.
 
 import { inUnit, num, percent, unitName, withUnit, words } from "../format.ts";
-import type { Against, Cleared, Comparison, ComparisonRow, Coverage, Load, NotJudged } from "../model.ts";
+import type { Against, Cleared, Comparison, ComparisonRow, Coverage, Dear, Load, NotJudged } from "../model.ts";
 import { EvidenceList, type EvidenceProps } from "./evidence.tsx";
 import { Command } from "./finding.tsx";
 
@@ -27,6 +27,17 @@ export function ComparisonTable({ comparison: c }: { comparison: Comparison }) {
   );
 }
 
+/** What is dear at its level, and the command that ends it. */
+export function DearList({ all }: { all: Dear[] }) {
+  return (
+    <ul class="told">
+      {all.map((dear, i) => (
+        <li key={i}>{dear.text} <code>{dear.cause}</code>{dear.command && <Command text={dear.command} />}</li>
+      ))}
+    </ul>
+  );
+}
+
 function Rows({ comparison: c, rows }: { comparison: Comparison; rows: ComparisonRow[] }) {
   return (
     <div class="scroll">
@@ -45,7 +56,7 @@ function Rows({ comparison: c, rows }: { comparison: Comparison; rows: Compariso
             <tr key={r}>
               <th scope="row">{row.indicator}</th>
               {row.cells.flatMap((cell, i) => [
-                <td key={`v${i}`} class="n">{withUnit(cell.value, row.unit)}</td>,
+                <td key={`v${i}`} class="n">{cell.is_least && "at least "}{withUnit(cell.value, row.unit)}</td>,
                 ...(i > 0 ? [<td key={`c${i}`} class="n">{cell.against ? change(cell.against, row.unit) : "–"}</td>, <td key={`w${i}`}><Verdict against={cell.against} /></td>] : []),
               ])}
             </tr>

@@ -263,3 +263,38 @@ fn means_since_boot_accuse_less_and_clear_nothing() {
     assert!(has_idle(&idle(host(), 0.9, 0.01)) && !has_idle(&mean(idle(host(), 0.9, 0.01))));
     assert!(has_idle(&mean(idle(host(), 0.4, 0.4))), "much iowait since boot is much now");
 }
+
+#[test]
+fn a_line_of_threads_as_long_as_usual_is_a_suspicion_alone() {
+    let line = |usual: f64| {
+        idle(load(8.0), 0.0, 0.0)
+            .gauge("host", "system_load_average_15m", &[], usual)
+            .gauge("host", "system_cpu_logical_count", &[], 2.0)
+            .gauge("host", "system_threads", &[("state", "R")], 12.0)
+    };
+    let confidence = |made: &SyntheticRecording| {
+        let diagnosis = made.diagnose();
+        diagnosis.findings.iter().find(|f| f.cause == Cause::CpuSaturated).map_or(0.0, |f| f.confidence)
+    };
+    assert!(confidence(&line(2.0)) > 0.6, "{}", confidence(&line(2.0)));
+    assert!((0.2..0.5).contains(&confidence(&line(6.5))), "{}", confidence(&line(6.5)));
+    let waiting = line(6.5).counter("pid:7", "process_run_queue_seconds_total", &[], 3.0);
+    assert!(confidence(&waiting) > 0.6, "threads of the service wait in it: {}", confidence(&waiting));
+    let said = line(6.5).reported();
+    assert!(confidence(&said) > 0.6, "somebody says that something is wrong: {}", confidence(&said));
+}
+
+#[test]
+fn threads_that_sleep_for_a_moment_prove_a_part_in_however_many_places() {
+    let of = |instants: i64| {
+        let made = ["do_unlinkat", "path_openat"]
+            .iter()
+            .fold(host(), |made, place| made.asleep(90, place, "", Some("/tmp/#sql-temptable-1.MAI")));
+        let made = made.tables(|tables| tables.threads.rows.retain(|row| row.observed_at < instants * 1_000_000_000));
+        let count = move |second: i64| if second < instants { 180.0 } else { 0.0 };
+        let made = made.without("process_threads").counted("pid:7", "process_threads", &[("state", "D")], count);
+        signs(&made, Cause::OnDiskTemporaryTables).map_or(0.0, |(chance, _)| chance)
+    };
+    assert!(of(SECONDS + 1) > 0.75, "{}", of(SECONDS + 1));
+    assert!(of(4) < 0.4 && of(4) > 0.1, "{}", of(4));
+}

@@ -53,6 +53,8 @@ pub(crate) struct Facts<'c> {
     pub cpus: Option<f64>,
     /// The 1-minute load average.
     pub load: Option<Gauge>,
+    /// The load average of the quarter of an hour before, where nobody said that something is wrong.
+    pub usual_load: Option<f64>,
     /// Share (0-1) of CPU time that was idle, and idle with I/O in flight.
     pub idle: Option<(f64, f64, Evidence)>,
     /// Share (0-1) of CPU time that niced threads of others used: they make way.
@@ -131,6 +133,7 @@ impl<'c> Facts<'c> {
             read_per_fault,
             cpus: gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[]).map(|cpus| cpus.mean).filter(|n| *n >= 1.0),
             has_load: load.is_some() || idle.is_some() || disk.is_some(),
+            usual_load: usual_load(&view),
             load,
             idle,
             niced: niced(&view),
@@ -275,7 +278,7 @@ impl<'c> Facts<'c> {
             let function = place.function().unwrap_or("an unknown function");
             let text = format!("{:.0} threads of {} slept in {function}", place.mean, place.process);
             let evidence = asleep.at(place, format!("{:.0} threads", place.mean), "0", text);
-            Sign { evidence, share: share.clone() }
+            Sign { evidence, share: share.clone(), seen: asleep.present_ratio() }
         };
         places.map(evidence).collect()
     }
@@ -289,13 +292,13 @@ impl<'c> Facts<'c> {
         let text = format!("{count:.0} of {active:.0} active sessions {what}");
         let share = Share { ratio: count / active.max(1.0), of: format!("of {active:.0} active sessions") };
         let evidence = is_much.then(|| sessions.evidence(is, "few", text)).flatten()?;
-        Some(Sign { evidence, share: Some(share) })
+        Some(Sign { share: Some(share), ..evidence.into() })
     }
 
     /// Adds signs of a volume, with the share of the sampled sessions that wait for it.
     pub fn add_of_volume(&self, signs: &mut Signs, of: impl Fn(&CloudDatabase<'_>) -> Option<CloudSign>) {
         for (strength, evidence) in self.clouds.iter().filter_map(of) {
-            signs.add(strength, Sign { evidence, share: self.volume_share() });
+            signs.add(strength, Sign { share: self.volume_share(), ..evidence.into() });
         }
     }
 
@@ -380,6 +383,14 @@ fn idle(view: &View<'_>) -> Option<(f64, f64, Evidence)> {
         percent(waiting)
     );
     Some((idle, waiting, cpu.time.evidence(percent(idle + waiting), "near 0 %, if CPU were the cause", text)))
+}
+
+/// The 15-minute load average at the start of what was only watched. Where something is wrong, it may have been
+/// so for as long.
+fn usual_load(view: &View<'_>) -> Option<f64> {
+    let averages = view.index.series(metrics::host::LOAD_AVERAGE_15M.name, &[]);
+    let first = averages.flat_map(|(_, points)| within(points, view.window).first()).next();
+    first.map(|(_, load)| *load).filter(|_| view.recording.manifest.reported.is_none())
 }
 
 fn waits_for_cpu(view: &View<'_>) -> Option<(f64, Evidence)> {

@@ -53,7 +53,7 @@ pub(crate) const OF_WINDOW: f64 = 0.5;
 /// The signs of one cause.
 #[derive(Default)]
 pub(crate) struct Signs {
-    all: Vec<(Strength, Evidence)>,
+    all: Vec<(Strength, f64, Evidence)>,
     share: Option<Share>,
 }
 
@@ -82,19 +82,21 @@ pub(crate) struct Weighed {
 pub(crate) struct Sign {
     pub evidence: Evidence,
     pub share: Option<Share>,
+    /// Share (0-1) of the instants at which it was there.
+    pub seen: f64,
 }
 
 impl From<Evidence> for Sign {
     fn from(evidence: Evidence) -> Self {
-        Self { evidence, share: None }
+        Self { evidence, share: None, seen: 1.0 }
     }
 }
 
 impl Signs {
     /// Of several shares the largest counts, because they may cover the same waiters.
     pub(crate) fn add(&mut self, strength: Strength, sign: impl Into<Sign>) {
-        let Sign { evidence, share } = sign.into();
-        self.all.push((strength, evidence));
+        let Sign { evidence, share, seen } = sign.into();
+        self.all.push((strength, seen, evidence));
         let share = share.filter(|share| share.ratio.is_finite());
         let is_known = |share: &Share| self.share.as_ref().is_some_and(|known| known.ratio >= share.ratio);
         if let Some(share) = share.filter(|share| !is_known(share)) {
@@ -110,7 +112,7 @@ impl Signs {
 
     /// A sign that shows how much of the harm the cause accounts for.
     pub(crate) fn accounting(&mut self, strength: Strength, evidence: Evidence, share: Share) {
-        self.add(strength, Sign { evidence, share: Some(share) });
+        self.add(strength, Sign { share: Some(share), ..evidence.into() });
     }
 
     /// Whether it has no sign so far.
@@ -118,11 +120,17 @@ impl Signs {
         self.all.is_empty()
     }
 
-    /// All of them together; none without a sign.
+    /// All of them together; none without a sign. What was there for a part of the time proves a part, in
+    /// however many places.
     pub(crate) fn weigh(mut self) -> Option<Weighed> {
-        let missed: f64 = self.all.iter().map(|(strength, _)| 1.0 - strength.chance()).product();
+        let missed = |is_lasting: bool| -> f64 {
+            let of = self.all.iter().filter(|(_, seen, _)| (*seen >= 1.0) == is_lasting);
+            of.map(|(strength, ..)| 1.0 - strength.chance()).product()
+        };
+        let seen = self.all.iter().map(|(_, seen, _)| *seen).fold(1.0, f64::min);
+        let missed = missed(true) * (1.0 - seen * (1.0 - missed(false)));
         self.all.sort_by(|a, b| b.0.chance().total_cmp(&a.0.chance()));
-        let mut evidence: Vec<Evidence> = self.all.into_iter().map(|(_, evidence)| evidence).collect();
+        let mut evidence: Vec<Evidence> = self.all.into_iter().map(|(.., evidence)| evidence).collect();
         evidence.dedup_by(|a, b| a.text == b.text);
         (!evidence.is_empty()).then_some(Weighed { chance: 1.0 - missed, evidence, share: self.share })
     }

@@ -97,7 +97,7 @@ impl<'c, 'r> Grounds<'c, 'r> {
             _ => answer(case, culprit, (suspects.tied.as_deref(), self.is_spoiled(suspects)), &self.disturbance),
         };
         if verdict == Answer::Healthy
-            && case.recording.manifest.load.is_none()
+            && case.slow_requests().is_err()
             && let Some(alarms) = standing::alarms(not_judged)
         {
             verdict = Answer::Undecided;

@@ -14,6 +14,7 @@ use super::by_log::PROXYS_QUEUE;
 use super::by_sessions::{self, SessionShares};
 use super::{Intervals, NETWORK, POOLER};
 use crate::case::Case;
+use crate::resources::database_path::{self, DatabasePath};
 use holdup_signals::app::timing;
 use holdup_signals::time::distribution::mean_of;
 use holdup_signals::time::requests::service_ms;
@@ -131,6 +132,7 @@ pub(super) fn parts(case: &Case<'_>, all_answered: bool) -> Vec<(&'static str, I
             waits.push(("database_execution", split.execution_ms));
         }
     }
+    take_out_network(case, &in_database, &mut waits);
     waits.insert(2, (POOLER, pooler_ms));
     let cpu_ms = app_cpu_ms(case).unwrap_or(0.0);
     // A proxy's log has its own queue within its response time.
@@ -158,6 +160,26 @@ pub(super) fn parts(case: &Case<'_>, all_answered: bool) -> Vec<(&'static str, I
         Intervals(served.iter().zip(ms).map(share).collect())
     };
     parts.map(|(name, ms)| (name, shares(ms))).collect()
+}
+
+/// Of the calls that the database's own parts leave, what is on the way to it.
+fn take_out_network(case: &Case<'_>, calls_ms: &[f64], waits: &mut Vec<(&'static str, Vec<f64>)>) {
+    const REST: &str = "database";
+    let Ok(path) = DatabasePath::for_case(case) else { return };
+    if !path.is_significant() || !database_path::is_there(case) {
+        return;
+    }
+    let ratio = (path.ms() / path.awaited_ms().0.max(1e-9)).min(1.0);
+    let is_its = |name: &str| name.starts_with(REST) && name != REST;
+    let network = calls_ms.iter().enumerate().map(|(i, call_ms)| {
+        let owned: f64 = waits.iter().filter(|(name, _)| is_its(name)).map(|(_, ms)| ms[i]).sum();
+        (ratio * call_ms).min(call_ms - owned).max(0.0)
+    });
+    let network: Vec<f64> = network.collect();
+    for (_, rest) in waits.iter_mut().filter(|(name, _)| *name == REST) {
+        rest.iter_mut().zip(&network).for_each(|(rest, ms)| *rest = (*rest - ms).max(0.0));
+    }
+    waits.push(("database_network", network));
 }
 
 /// Milliseconds that the statements of a request waited for a connection of a pool between app and

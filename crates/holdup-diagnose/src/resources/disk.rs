@@ -9,10 +9,11 @@ use holdup_signals::host::disk_waits::DiskWaits;
 use holdup_signals::host::disks::HOST;
 use holdup_signals::host::throttle::Throttle;
 use holdup_signals::host::useful_reads::UsefulReads;
-use holdup_signals::{Disk, Disks, View};
+use holdup_signals::{Disk, Disks, Missing, View};
 
 use holdup_signals::evidence::Evidence;
 
+use crate::case::Case;
 use crate::strength::{Strength, UNSEEN};
 
 /// A disk is full if it was busy for this share (0-1) of the time …
@@ -49,16 +50,36 @@ pub fn is_readahead_like(useful: &UsefulReads) -> bool {
         && useful.read_per_fault() <= WINDOWS_PER_FAULT * window
 }
 
-/// The device mounted where the service's threads wait for a file; none if no file is known.
-pub fn mounted_device(view: &View<'_>, waits: &DiskWaits) -> Option<String> {
-    let place = waits.asleep.groups.iter().find(|p| p.path.as_deref().is_some_and(|path| path.starts_with('/')));
-    place.and_then(|p| view.mount_of(p.path.as_deref()?)).map(|m| view.whole_device(&m.device))
+/// The devices mounted where the service's threads wait for files, most threads first.
+fn mounted_devices(view: &View<'_>, waits: &DiskWaits) -> Vec<String> {
+    let paths = waits.asleep.groups.iter().filter_map(|place| place.path.as_deref());
+    let mounts = paths.filter(|path| path.starts_with('/')).filter_map(|path| view.mount_of(path));
+    mounts.map(|mount| view.whole_device(&mount.device)).collect()
+}
+
+/// Whether the service's threads wait for files on `device`, as far as that is known: not if all of them are on
+/// other disks.
+pub fn is_of_service(case: &Case<'_>, device: &str) -> bool {
+    struct Files(Vec<String>, Disks);
+    let files = case.measured(|case| {
+        let view = case.slow();
+        let disks = view.disks()?;
+        let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
+        let mut devices = mounted_devices(&view, &waits);
+        devices.retain(|device| disks.named(device).is_some());
+        Ok::<_, Missing>(Files(devices, disks))
+    });
+    let Ok(files) = files else { return true };
+    let Files(devices, disks) = &*files;
+    let is_beneath =
+        |above: &str, device: &str| disks.named(above).is_some_and(|disk| disk.beneath.iter().any(|of| of == device));
+    devices.is_empty() || devices.iter().any(|own| own == device || is_beneath(own, device) || is_beneath(device, own))
 }
 
 /// The device whose window counts: the one mounted where threads wait, else the one at a cgroup's
 /// limit, else the one that spent the longest time reading.
 pub fn read_device<'d>(view: &View<'_>, disks: &'d Disks, waits: &DiskWaits) -> Option<&'d Disk> {
-    let mounted = mounted_device(view, waits);
+    let mounted = mounted_devices(view, waits).into_iter().next();
     let limited = || view.throttles().ok()?.into_iter().find(Throttle::is_reached).map(|t| t.device);
     let named = |device: String| disks.named(&device).filter(|disk| disk.read.operations > 0.0);
     mounted.and_then(named).or_else(|| limited().and_then(named)).or_else(|| {

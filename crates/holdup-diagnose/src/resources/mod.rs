@@ -96,16 +96,17 @@ pub fn is_too_small(case: &Case<'_>, ms: f64) -> Result<bool, Missing> {
     if share(case, ms) >= MATTERS {
         return Ok(false);
     }
-    let holds = |(held, _): &(workers::WorkerHold, Missing)| ms >= MATTERS * held.to_explain_ms();
-    let unseen = workers::unseen_queue(case).filter(holds).map(|(_, missing)| missing);
-    let unseen = unseen.or_else(|| connections::partly_reported(case).filter(|_| ms > 0.0));
-    unseen.filter(|_| case.is_felt()).map_or(Ok(true), Err)
+    let unseen = || workers::unseen(case, ms).or_else(|| connections::partly_reported(case));
+    (ms > 0.0 && case.is_felt()).then(unseen).flatten().map_or(Ok(true), Err)
 }
 
 /// Whether `ms` of a mean slow request matter: as a share of what requests wait for inside the
 /// service, or of what holds the app's workers.
-pub fn is_felt(case: &Case<'_>, ms: f64) -> bool {
-    case.share_inside(ms) >= MATTERS || share(case, ms) >= MATTERS
+///
+/// # Errors
+/// Those of [`is_too_small`].
+pub fn is_felt(case: &Case<'_>, ms: f64) -> Result<bool, Missing> {
+    Ok(case.share_inside(ms) >= MATTERS || !is_too_small(case, ms)?)
 }
 
 /// Output of `cargo xtask new resource`.
@@ -138,6 +139,25 @@ mod tests {
         }
         let none = pool.tables(|t| t.samples.rows.clear());
         assert_eq!(is_small(&none, 10.0), Some(true), "no pool is known");
+    }
+
+    #[test]
+    fn a_part_is_not_cleared_by_its_size_while_it_is_unknown_what_workers_wait_for() {
+        // 20 requests are with the app, which has each for 400 ms.
+        let app = SyntheticRecording::new(12)
+            .requests(50, 400)
+            .target("http://127.0.0.1:8080")
+            .gauge("server:8080", "tcp_accept_queue_length", &[("port", "8080")], 0.0)
+            .gauge("server:8080", "server_answering_connections", &[("pid", "7")], 20.0)
+            .counter("prometheus:app", "http_server_request_duration_seconds_count", &[], 50.0)
+            .counter("prometheus:app", "http_server_request_duration_seconds_sum", &[], 20.0);
+        let is_small = |made: &SyntheticRecording, ms: f64| made.clone().with(move |case| is_too_small(case, ms).ok());
+        assert_eq!((is_small(&app, 10.0), is_small(&app, 300.0)), (Some(true), Some(false)));
+        for gone in ["tcp_accept_queue_length", "http_server_request_duration_seconds_sum"] {
+            let less = app.clone().without(gone);
+            let small = [10.0, 0.0, 300.0].map(|ms| is_small(&less, ms));
+            assert_eq!(small, [None, Some(true), Some(false)], "{gone}");
+        }
     }
 
     #[test]

@@ -13,7 +13,6 @@ use holdup_signals::host::memory::PAGE_BYTES;
 use holdup_signals::host::threads::{is_database_server, is_kernel_thread};
 use holdup_signals::{Memory, View};
 
-use super::disk::mounted_device;
 use crate::case::Case;
 
 /// Share (0-1) of the samples in which a program has to wait for a disk to be at work on it.
@@ -80,22 +79,6 @@ impl Neighbour {
             new_bytes_per_second: new,
             evidence: Evidence::new("threads", "process", labels, slow.window, observed, "never", text),
         })
-    }
-
-    /// Whether the service waits for the same disk, as far as its files say: not if the one that they wait for
-    /// is mounted from another.
-    pub fn is_on_its_disk(&self, case: &Case<'_>) -> bool {
-        let view = case.slow();
-        let mounted = || {
-            let disks = view.disks().ok()?;
-            let waits = view.disk_waits(&disks, case.completed_in(view.window).ok()?).ok()?;
-            let device = mounted_device(&view, &waits)?;
-            let is_beneath = |above: &str, device: &str| {
-                disks.named(above).is_some_and(|disk| disk.beneath.iter().any(|of| of == device))
-            };
-            Some(device == self.device || is_beneath(&device, &self.device) || is_beneath(&self.device, &device))
-        };
-        mounted().unwrap_or(true)
     }
 
     /// What it pushes out of the memory that the service shares with it: the share (0-1) of the pages that
@@ -190,6 +173,7 @@ pub(crate) mod tests {
     use holdup_recording::rows::Thread;
 
     use super::*;
+    use crate::resources::disk::is_of_service;
     use crate::testing::{Judged as _, SyntheticRecording};
 
     /// 100 requests a second, slow from 20 s of 60 on, when `job` begins to wait for vda, which then reads `disk` bytes a second more;
@@ -260,8 +244,9 @@ pub(crate) mod tests {
             let made = made("export.py", 20, 20e6, 2e6)
                 .setting("host", "mount[/data].fstype", "ext4")
                 .setting("host", "mount[/data].device", device)
+                .disk("vdb", (1.0, 4_096.0, 0.1), (0.0, 0.0, 0.0))
                 .asleep(9, "io_schedule", stack, Some("/data/t.ibd"));
-            made.with(|case| Neighbour::began(case, "vda").unwrap().is_on_its_disk(case))
+            made.with(|case| is_of_service(case, &Neighbour::began(case, "vda").unwrap().device))
         };
         assert!(on("vda") && !on("vdb"));
     }

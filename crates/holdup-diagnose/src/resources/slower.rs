@@ -44,7 +44,7 @@ impl Executed {
     /// What clears the causes of slower statements, if all together take `all_ms` of a request longer
     /// and that is not felt.
     pub fn hardly_longer(&self, case: &Case<'_>, all_ms: f64) -> Option<Evidence> {
-        let first = self.now.first().filter(|_| !is_felt(case, all_ms))?;
+        let first = self.now.first().filter(|_| is_felt(case, all_ms).is_ok_and(|is| !is))?;
         let text = format!("all statements together take {} of a request longer than before", ms(all_ms));
         Some(case.slow().digest_evidence(first, "duration_ns", format!("{} a request", ms(all_ms)), "", text))
     }

@@ -8,6 +8,7 @@ mod queue;
 mod threads;
 mod timing;
 
+use holdup_recording::metrics;
 use holdup_recording::words::ms;
 use holdup_signals::Missing;
 use holdup_signals::app::app_server;
@@ -72,11 +73,30 @@ pub fn waits_for_workers(case: &Case<'_>) -> Option<WorkerHold> {
     case.measured(measure).ok()?.0.clone()
 }
 
-/// Worker-hold time, if it is unknown whether requests wait for a worker; and what would show it.
-pub fn unseen_queue(case: &Case<'_>) -> Option<(WorkerHold, Missing)> {
-    let pool = Pool::for_case(case).ok().filter(|pool| pool.accept_ms.is_none() && !pool.is_timed_queue())?;
-    let missing = Missing::new("how many connections wait in the app server's accept queue", "--watch server:PORT");
-    Some((WorkerHold::measure(case, &pool)?, missing))
+/// What would show whether requests wait for a worker that is held for `ms` of a request; none if that is known,
+/// or if nothing shows the app's workers at all.
+pub fn unseen(case: &Case<'_>, ms: f64) -> Option<Missing> {
+    let queue = || Missing::new("how many connections wait in the app server's accept queue", "--watch server:PORT");
+    let view = stretch(case);
+    let has_sockets = || !view.sources_of(metrics::server::ANSWERING_CONNECTIONS.name).is_empty();
+    let pool = match Pool::for_case(case) {
+        Ok(pool) if pool.outside.is_none() && has_sockets() => return Some(queue()),
+        Ok(pool) => pool,
+        Err(missing) => {
+            return match view.outside() {
+                // Its sockets are watched, and no source shows how many requests it has.
+                Ok(outside) => outside.has_processes().then_some(missing),
+                Err(_) => has_sockets().then(queue),
+            };
+        }
+    };
+    let held = WorkerHold::measure(case, &pool)?;
+    if pool.most.is_none() && pool.timing.is_none() {
+        // What it does not compute or call may be a wait for a worker.
+        return pool.unsplit(case, Some(&held)).filter(|_| ms >= MATTERS * held.known_ms());
+    }
+    let is_seen = pool.accept_ms.is_some() || pool.is_timed_queue();
+    (!is_seen && ms >= MATTERS * held.to_explain_ms()).then(queue)
 }
 
 /// Milliseconds that a request's connection stands in the accept queue although the server has free

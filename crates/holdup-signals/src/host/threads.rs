@@ -182,6 +182,11 @@ impl Asleep {
         }
     }
 
+    /// Share (0-1) of the instants at which any slept.
+    pub fn present_ratio(&self) -> f64 {
+        self.counted.positive_ratio
+    }
+
     /// Whether any place's stack or file was readable.
     pub fn has_places(&self) -> bool {
         self.groups.iter().any(Place::is_known)
@@ -219,8 +224,10 @@ impl View<'_> {
                 (metrics::host::THREADS.name, self.gauge(metrics::host::THREADS.name, &state, ENABLE)?, chosen)
             }
         };
+        // Without rows it is unknown whose threads the host counted.
+        let any_here = || self.gauge(metrics::host::THREADS.name, &state, ENABLE).is_ok_and(|gauge| gauge.max > 0.0);
         if let Err(what) = rows
-            && counted.max > 0.0
+            && (counted.max > 0.0 || any_here())
         {
             return Err(Missing::new(what, ENABLE));
         }

@@ -88,7 +88,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut evidence: Vec<Evidence> = under_way.into_iter().chain(taken).collect();
     // Its share of the bytes matters only if the wait for them does: what queues in front of the
     // service comes on top of both.
-    if share < MATTERS || !is_felt(case, waited) {
+    if share < MATTERS || !is_felt(case, waited)? {
         return Ok(Outcome::Cleared(evidence));
     }
     let made: f64 = tables.iter().map(TableWrites::dead_per_second).sum();

@@ -30,7 +30,7 @@ pub(super) fn by_changes(case: &Case<'_>) -> Option<Outcome> {
     let locked_ms = locks::waited_ms(case).unwrap_or(0.0);
     let (grown, written) = writing(case)?;
     let explains_ms = (new.slowed_ms - locked_ms).max(0.0) * bulk.share * grown;
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms).ok()? {
         return None;
     }
     let mut slowed = written.clone();
@@ -57,7 +57,7 @@ pub(super) fn by_statements(case: &Case<'_>) -> Option<Outcome> {
     let new = Newcomers::for_case(case).ok()?;
     let slowed_ms = (new.slowed_ms - locks::waited_ms(case).unwrap_or(0.0)).max(0.0);
     let explains_ms = slowed_ms * grown;
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms).ok()? {
         return None;
     }
     let text = format!(

@@ -28,7 +28,7 @@ pub(super) fn by_operations(case: &Case<'_>) -> Option<Outcome> {
     let builds = IndexBuilds::find(&view, &case.view(case.whole()), baseline.as_ref())?;
     let completed = case.completed_in(view.window).ok()?;
     let slowed = SlowedOperations::measure(&view, baseline.as_ref(), completed, &builds.windows).ok()?;
-    if slowed.ratio < RUNS || slowed.baseline_ratio >= USUAL * slowed.ratio || !is_felt(case, slowed.request_ms) {
+    if slowed.ratio < RUNS || slowed.baseline_ratio >= USUAL * slowed.ratio || !is_felt(case, slowed.request_ms).ok()? {
         return None;
     }
     let collection = index_builds::name(&builds.collection);

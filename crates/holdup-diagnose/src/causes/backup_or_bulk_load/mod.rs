@@ -70,8 +70,18 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let most = began.max_by(|a, b| explained(a).total_cmp(&explained(b)));
     match most.filter(|most| recorded.as_ref().map_or(0.0, explained) < explained(most)) {
         Some(most) => Ok(most),
-        None => or_by_disk(case, recorded),
+        None => match (or_by_disk(case, recorded), unread(case)) {
+            (Ok(Outcome::Cleared(_)), Some(missing)) => Err(missing),
+            (outcome, _) => outcome,
+        },
     }
+}
+
+/// What statements lack to show what a newcomer cost them; none without statements.
+fn unread(case: &Case<'_>) -> Option<Missing> {
+    let statements = &case.recording.tables.statements;
+    let missing = statements.with_columns(&["duration_ns"]).err().filter(|_| statements.present)?;
+    Some(Missing::new(missing, "a recording of a newer holdup"))
 }
 
 fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -131,7 +141,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
         let what = format!("how much {} reads, compared with the service's own processes", most.name);
         return Err(Missing::new(what, "--watch host, and pid:N for the app and the database"));
     }
-    if share(most) < MATTERS || !is_felt(case, waited) {
+    if share(most) < MATTERS || !is_felt(case, waited)? {
         return Ok(Outcome::Cleared(vec![told]));
     }
     if usual(most) >= 0.8 * most.seen_ratio {

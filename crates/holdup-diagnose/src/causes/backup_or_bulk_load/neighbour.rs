@@ -6,6 +6,7 @@ use super::Outcome;
 use crate::case::Case;
 use crate::causes::{CauseFinding, Role, bytes_per_second, ms, percent};
 use crate::change::Fix;
+use crate::resources::disk::is_of_service;
 use crate::resources::is_felt;
 use crate::resources::neighbours::Neighbour;
 use crate::resources::volume::demand::demand;
@@ -17,7 +18,7 @@ pub(super) fn by_threads(case: &Case<'_>) -> Option<Outcome> {
     let demand = demand(case).ok()?;
     let shared = Neighbour::began(case, &demand.flow.name);
     // On another disk it hurts by what it pushes out of memory alone.
-    let is_shared = shared.as_ref().is_some_and(|neighbour| neighbour.is_on_its_disk(case));
+    let is_shared = shared.as_ref().is_some_and(|neighbour| is_of_service(case, &neighbour.device));
     let elsewhere = || {
         let disks = case.slow().disks().ok()?;
         let mut others = disks.tops().filter(|disk| disk.device != demand.flow.name);
@@ -29,7 +30,7 @@ pub(super) fn by_threads(case: &Case<'_>) -> Option<Outcome> {
     let of_disk = if is_shared { demand.share_of_newcomer(case, neighbour.bytes_per_second) } else { 0.0 };
     let waited = demand.waited_ms(case).ok()?;
     let explains_ms = waited * of_disk.max(of_memory);
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms).ok()? {
         return None;
     }
     let (others, new) = (neighbour.bytes_per_second, neighbour.new_bytes_per_second);

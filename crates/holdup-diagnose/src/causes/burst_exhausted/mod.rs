@@ -67,7 +67,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         last.text = format!("{}; that was {since:.1} s into the recording", last.text);
     }
     evidence.extend(balances.0.iter().map(|(name, balance)| balance_evidence(name, balance)));
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     }
     // A level of the burst itself is a limit; a higher rate before may also mean that the limit was

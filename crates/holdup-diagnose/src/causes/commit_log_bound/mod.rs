@@ -65,7 +65,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mean = committing.mean;
     let explains_ms = committing.request_ms(&view, completed);
     let counted = seen(&view, &committing, explains_ms)?;
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(vec![counted]));
     }
     let durable = Durability::read(&view)?;

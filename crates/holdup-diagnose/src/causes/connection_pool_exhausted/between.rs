@@ -11,10 +11,10 @@ use holdup_signals::evidence::Evidence;
 
 use self::words::words;
 use crate::case::Case;
-use crate::causes::{CauseFinding, MATTERS, Outcome, Role};
+use crate::causes::{CauseFinding, Outcome, Role};
 use crate::resources::connections::{ENOUGH, GREW};
+use crate::resources::is_too_small;
 use crate::resources::pooler::Pooler;
-use crate::resources::share;
 use crate::strength::{STRONG, WEAK};
 
 /// If statements run on less than this share (0-1) of the connections that clients have, the others
@@ -45,7 +45,7 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         "0",
         format!("{mean:.1} clients waited in {}'s queue on average, {max:.0} at most", pooler.kind.name),
     );
-    if share(case, pooler.request_ms) < MATTERS {
+    if is_too_small(case, pooler.request_ms)? {
         return Ok(Outcome::Cleared(vec![waited, queue]));
     }
     let mut weights = vec![STRONG, if pooler.waiting.positive_ratio > 0.5 { STRONG } else { WEAK }];

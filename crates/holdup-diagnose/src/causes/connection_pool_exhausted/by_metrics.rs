@@ -6,9 +6,9 @@ use holdup_signals::evidence::Evidence;
 
 use super::advice;
 use crate::case::Case;
-use crate::causes::{CauseFinding, MATTERS, Outcome, Role, ms, timing};
+use crate::causes::{CauseFinding, Outcome, Role, ms, timing};
 use crate::resources::connections::{ConnectionHold, ENOUGH, Names, pool_wait_ms};
-use crate::resources::share;
+use crate::resources::is_too_small;
 use crate::strength::{AS_SYMPTOM, STRONG, WEAK};
 
 /// Requests wait for a connection only by chance below this share (0-1) of instants.
@@ -41,7 +41,7 @@ pub(super) fn judge(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> 
     );
     // A new connection takes time, too, although others are free.
     let is_free = pending.positive_ratio < NOW_AND_THEN && hold.now.used.mean < ENOUGH * max;
-    if share(case, per_request) < MATTERS || is_free {
+    if is_free || is_too_small(case, per_request)? {
         return Ok(Outcome::Cleared(if is_free { vec![used, queue, waited] } else { vec![waited, queue] }));
     }
     let mut evidence = vec![waited, queue, used];

@@ -7,8 +7,8 @@ use holdup_signals::evidence::Evidence;
 
 use super::advice::POOL_RISK;
 use crate::case::Case;
-use crate::causes::{CauseFinding, MATTERS, Outcome, Role, ms};
-use crate::resources::share;
+use crate::causes::{CauseFinding, Outcome, Role, ms};
+use crate::resources::is_too_small;
 use crate::strength::STRONG;
 
 /// None if the app does not report such waits.
@@ -20,7 +20,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     let text = format!("a request waited {} for a connection of the pool, by the app's spans", ms(waited));
     let labels = Labels::new([("resource", "pool")]);
     let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, ms(waited), "near 0 ms", text);
-    if share(case, waited) < MATTERS {
+    if is_too_small(case, waited).ok()? {
         return Some(Outcome::Cleared(vec![evidence]));
     }
     Some(Outcome::Found(CauseFinding {

@@ -7,8 +7,11 @@ use crate::instant::load::{WaitKind, kind};
 use crate::instant::{SOME, Share, Signs};
 use crate::strength::{FAIR, STRONG, WEAK};
 
+/// From this factor on, a line is longer than usual: that of a steady load differs by less.
+const LONGER: f64 = 1.5;
+
 /// Niced threads make way for others. Full CPUs may be a burst, or the work that they are for. So it
-/// takes a line of threads that has been there for a minute, or threads of the service that wait.
+/// takes a line of threads that has been there for a minute and not always, or threads of the service that wait.
 pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
     if let ([.., Some((strength, evidence))], None) = (&facts.counts.stalled, &facts.idle) {
         signs.add(*strength, evidence.clone());
@@ -21,7 +24,9 @@ pub(super) fn find(facts: &Facts<'_>, signs: &mut Signs) {
         return;
     }
     signs.add(FAIR, evidence.clone());
-    if let Some(load) = facts.load.as_ref().filter(|load| load.max > cpus) {
+    // A line as long as that of the quarter of an hour before may be how this machine always is.
+    let is_usual = |load: f64| facts.usual_load.is_some_and(|usual| load < LONGER * usual);
+    if let Some(load) = facts.load.as_ref().filter(|load| load.max > cpus && !is_usual(load.max)) {
         let text = format!(
             "{:.0} threads were running or runnable on {cpus:.0} CPUs, and {:.1} on average over the last minute",
             runnable.mean, load.max

@@ -73,7 +73,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         format!("all I/O of this machine together took {} per request", ms(waits.io_ms())),
     );
     let asleep = asleep_evidence(&waits);
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         if case.share_inside(waits.asleep_ms()) >= MATTERS
             && waits.mean_of(&[Wait::Unknown]) > 0.0
             && !view.knows_throttles()
@@ -148,7 +148,7 @@ fn throttled(
     let explains_ms = volume::of_requests(waits, case, waits.disks_ms(0.0))?;
     let asleep = asleep_evidence(waits);
     let limit = throttle.evidence(view, limit_text(throttle));
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(vec![asleep, limit]));
     }
     let setting = view.setting_evidence(

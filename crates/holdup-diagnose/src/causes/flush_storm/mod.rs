@@ -102,7 +102,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let completed = case.completed_in(view.window)?.max(1.0);
     let explains_ms = sessions.request_ms(&view, completed);
     let piled = sessions.evidence(&view, explains_ms);
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(vec![filled, free].into_iter().chain(piled).collect()));
     }
     let meanwhile = Meanwhile::measure(&view, &storms, case.baseline().as_ref());

@@ -47,7 +47,7 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let told = slowed.evidence("a checkpoint ran");
     let is_usual = slowed.ratio >= ALWAYS && slowed.baseline_ratio >= USUAL * slowed.ratio;
-    if is_usual || !is_felt(case, slowed.request_ms) {
+    if is_usual || !is_felt(case, slowed.request_ms)? {
         return Ok(Outcome::Cleared(vec![told, spent]));
     }
     let mut evidence = vec![told, spent];

@@ -64,7 +64,7 @@ fn by_evictions(case: &Case<'_>) -> Result<Outcome, Missing> {
     if ratio < DIRTY {
         return Ok(Outcome::Cleared(vec![changed, waited]));
     }
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(vec![waited, changed]));
     }
     let fix = |text: &str| Fix { text: text.to_owned(), command: None, keep: None, risk: None };

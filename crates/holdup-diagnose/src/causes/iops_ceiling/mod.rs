@@ -73,7 +73,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
         "several, if the disk were the cause",
         format!("waits for disks are at most {} of a request", ms(asleep_ms)),
     );
-    if !is_felt(case, asleep_ms) {
+    if !is_felt(case, asleep_ms)? {
         return Ok(Outcome::Cleared(vec![asleep]));
     }
     let who = who(&view, disk);

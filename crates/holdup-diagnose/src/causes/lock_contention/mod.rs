@@ -112,7 +112,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     // With no waiting session to show, the booked time comes first.
     let at = if waiters.own.is_empty() && waiters.aside == 0 { evidence.len() } else { 0 };
     evidence.splice(at..at, seen(&view, &waiters));
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     }
     let mut weights = vec![CERTAIN];

@@ -61,7 +61,7 @@ fn judge(case: &Case<'_>) -> Option<Outcome> {
     let took_ms = now.took.delta / case.completed_in(view.window).ok()?.max(1.0) * 1e3;
     let explains_ms = took_ms * (1.0 - usual / now.each).max(0.0);
     let evidence = evidence(&now, usual, took_ms, explains_ms);
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms).ok()? {
         return Some(Outcome::Cleared(evidence));
     }
     let fix = Fix::advice;

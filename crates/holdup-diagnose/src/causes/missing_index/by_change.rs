@@ -34,7 +34,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     let slower = executed.slower();
     let harm = changes.lost_indexes().filter_map(|lost| harm(case, lost, &slower, &executed));
     let worst = harm.max_by(|a, b| a.extra_ms.total_cmp(&b.extra_ms))?;
-    is_felt(case, worst.extra_ms).then(|| Outcome::Found(found(case, worst)))
+    is_felt(case, worst.extra_ms).ok()?.then(|| Outcome::Found(found(case, worst)))
 }
 
 /// The statements on the table of `lost` that take longer because of it.

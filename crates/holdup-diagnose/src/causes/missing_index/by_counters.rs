@@ -47,7 +47,7 @@ pub(super) fn judge(
         ),
     );
     let took = time_taken(view, of, completed, explains_ms);
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(vec![took, seen]));
     }
     let mut evidence = vec![seen, took];

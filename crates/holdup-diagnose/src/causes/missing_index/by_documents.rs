@@ -46,7 +46,7 @@ pub(super) fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         examined.evidence(format!("{} a request", thousands(each)), "about as many as are returned or changed", text);
     let is_little = examined.delta < EXAMINED_PER_USED * used.max(completed);
     let scan = whole_scans(&view);
-    if is_little || !is_felt(case, explains_ms) {
+    if is_little || !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(vec![seen]));
     }
     let mut evidence = vec![seen];

@@ -108,7 +108,7 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &DigestUse, shape: &Shape<'_>, sca
         ),
         time_taken(view, of, completed, explains_ms),
     ];
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms).unwrap_or(true) {
         return Outcome::Cleared(evidence);
     }
     let mut weights = vec![STRONG, FAIR];

@@ -60,7 +60,7 @@ pub(super) fn judge(case: &Case<'_>, executed: &[&DigestUse], completed: f64) ->
     let seen =
         read.evidence(format!("{} rows per call", thousands(scan.examined)), "about as many as it returns", text);
     let evidence = vec![seen, time_taken(&view, of, completed, explains_ms)];
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms).ok()? {
         return Some(Outcome::Cleared(evidence));
     }
     Some(Outcome::Found(CauseFinding {

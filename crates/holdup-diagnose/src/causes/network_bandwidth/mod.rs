@@ -15,7 +15,7 @@ use super::{
 use crate::case::Case;
 use crate::next_command::NextCommand;
 use crate::resources::interfaces::{HOST, InterfaceDirection};
-use crate::resources::share;
+use crate::resources::{is_too_small, share};
 use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::time::requests::mean_over;
@@ -51,9 +51,19 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if let Some(cleared) = cloud::network(case) {
         return Ok(cleared);
     }
-    if let Some(found) = path::judge(case).or_else(|| narrow::judge(case)) {
+    if let Some(found) = path::judge(case) {
         return Ok(found);
     }
+    let narrow = narrow::judge(case);
+    match (narrow, by_interfaces(case)) {
+        (Ok(Some(found)), _) => Ok(found),
+        // Room on the interfaces clears no path behind them.
+        (Err(missing), Ok(Outcome::Cleared(_))) => Err(missing),
+        (_, outcome) => outcome,
+    }
+}
+
+fn by_interfaces(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let all = view.counter(metrics::host::NETWORK_IO_BYTES.name, &[], HOST)?;
     let completed = case.completed_in(view.window)?.max(1.0);
@@ -73,7 +83,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         || unsent.as_ref().is_some_and(|(ratio, _)| *ratio >= QUEUED_THROUGH);
     let knows_queue = fullest.backlog.is_some() || unsent.is_some();
     evidence.extend(unsent.map(|u| u.1));
-    if share(case, explains_ms) < MATTERS {
+    if is_too_small(case, explains_ms)? {
         if transfer_ms.is_none() && !knows_queue {
             return Err(Missing::new(
                 "the queue in front of the interfaces (system_network_qdisc_backlog_bytes), or the client's times of first and last byte",

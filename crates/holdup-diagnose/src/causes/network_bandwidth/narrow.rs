@@ -10,14 +10,14 @@ use holdup_recording::{Labels, words};
 
 use super::advice;
 use crate::case::Case;
-use crate::causes::{CauseFinding, MATTERS, Outcome, Role, bytes_per_second, ms};
+use crate::causes::{CauseFinding, Outcome, Role, bytes_per_second, ms};
 use crate::resources::database_path::DatabasePath;
 use crate::resources::interfaces::{HOST, InterfaceDirection, LEAST_BYTES};
-use crate::resources::share;
+use crate::resources::is_too_small;
 use crate::strength::FAIR;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::time::plateau::inner;
-use holdup_signals::{Growth, Plateau, View};
+use holdup_signals::{Growth, Missing, Plateau, View};
 
 /// At most this share (0-1) of the bytes that were carried before is less than is asked.
 const LESS: f64 = 0.9;
@@ -39,16 +39,24 @@ const CONFIRMS: f64 = 0.5;
 /// together that is little.
 const TOGETHER: usize = 2;
 
-pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
-    let path = DatabasePath::for_case(case).ok()?;
+/// The outcome; none if it is silent.
+///
+/// # Errors
+/// If answers are under way for long, and what would show why is missing.
+pub(super) fn judge(case: &Case<'_>) -> Result<Option<Outcome>, Missing> {
+    let Ok(path) = DatabasePath::for_case(case) else { return Ok(None) };
     let explains_ms = path.ms();
-    let (least, most) = path.unacked_more_ms()?;
-    if share(case, explains_ms) < MATTERS
-        || !path.is_significant()
-        || f64::midpoint(least, most) < CONFIRMS * explains_ms
-    {
-        return None;
+    if !path.is_significant() || is_too_small(case, explains_ms)? {
+        return Ok(None);
     }
+    let Some((least, most)) = path.unacked_more_ms() else {
+        return Err(Missing::new("unacknowledged data in the database's sockets", HOST));
+    };
+    let unacked_ms = f64::midpoint(least, most);
+    Ok(if unacked_ms < CONFIRMS * explains_ms { None } else { found(case, &path, explains_ms, unacked_ms) })
+}
+
+fn found(case: &Case<'_>, path: &DatabasePath, explains_ms: f64, unacked_ms: f64) -> Option<Outcome> {
     let (slow, baseline) = (case.slow(), case.baseline()?);
     // What drains after the episode is at no level.
     let episode = case.view(case.degradation.as_ref().map_or(slow.window, |found| found.slow));
@@ -69,7 +77,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
         "a request awaited the database for {}, {} before, and answers stayed unacknowledged for {} longer",
         ms(now),
         ms(was),
-        ms(f64::midpoint(least, most))
+        ms(unacked_ms)
     );
     let sockets = Labels::new([("metric", tcp::UNACKED_SEGMENTS.name), ("side", "server")]);
     let completed = case.completed_in(slow.window).ok()?.max(1.0);

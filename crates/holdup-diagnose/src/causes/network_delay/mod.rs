@@ -102,7 +102,12 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
             "--watch host on the database's machine",
         ));
     }
-    Ok(Outcome::Found(found(case, &path, explains_ms, awaited)))
+    let mut found = found(case, &path, explains_ms, awaited);
+    // Lost packets and a narrow link make answers late alike: while they could not be judged, each is as likely.
+    let is_open = |cause: &&Cause| others.get(cause).is_none_or(Result::is_err);
+    let part = 1.0 / (1 + OTHER_REASONS.iter().filter(is_open).count()) as f64;
+    found.weights.iter_mut().for_each(|weight| *weight = *weight * part);
+    Ok(Outcome::Found(found))
 }
 
 fn says(pointer: &Evidence, now: f64, before: f64, text: String) -> Evidence {

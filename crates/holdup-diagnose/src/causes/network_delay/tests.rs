@@ -113,3 +113,21 @@ fn it_is_no_suspect_where_no_network_is_known() {
     };
     assert!(is_there("10.0.0.5") && !is_there("127.0.0.1"));
 }
+
+/// Late answers look alike whether packets are lost, a link is narrow or the way is long.
+#[test]
+fn it_is_as_likely_as_each_reason_that_could_not_be_judged() {
+    let confidence = |made: &SyntheticRecording| {
+        let found = made.diagnose().findings.into_iter().find(|finding| finding.cause == DEFINITION.cause);
+        found.map_or(0.0, |finding| finding.confidence)
+    };
+    let alone = made(45, 4.2, 0.1, 0.0, 4.5);
+    let sent = |made: SyntheticRecording, direction: &str| {
+        let labels = [("device", "eth0"), ("direction", direction)];
+        made.counter("host", "system_network_io_bytes_total", &labels, 1e5)
+    };
+    let seen = sent(sent(alone.clone(), "transmit"), "receive");
+    let seen = seen.counted("host", "tcp_retransmitted_segments_total", &[], |_| 0.0);
+    assert!(confidence(&alone) < 0.5, "{}", confidence(&alone));
+    assert!(confidence(&seen) > 0.6, "{}", confidence(&seen));
+}

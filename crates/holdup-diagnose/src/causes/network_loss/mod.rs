@@ -90,14 +90,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let timers = view.counter(metrics::tcp::RETRANSMISSION_TIMEOUTS.name, &[], HOST)?;
     let waited = TimerWait::new(&view, &timers, first.as_ref(), &again);
     let heaps = Heaps::new(case);
-    let mut explains_ms = waited.ms / completed;
-    if let Some(heaps) = &heaps {
-        // At most the lateness of the requests that were late by a timer.
-        explains_ms = explains_ms.min(heaps.late_ms / completed);
-    } else if let Ok(path) = DatabasePath::for_case(case) {
-        // The host counts everybody's segments. What the app does not await belongs to others.
-        explains_ms = explains_ms.min((path.at_most_ms() + path.error_ms()).max(0.0));
-    }
+    // At most the lateness of the requests that were late by a timer. Without these: the host counts
+    // everybody's segments, and what the app does not await belongs to others.
+    let awaited = || DatabasePath::for_case(case).ok().map(|path| (path.at_most_ms() + path.error_ms()).max(0.0));
+    let most = heaps.as_ref().map(|heaps| heaps.late_ms / completed).or_else(awaited);
+    let at_most = |timers_ms: f64| (timers_ms / completed).min(most.unwrap_or(f64::INFINITY));
+    let explains_ms = at_most(waited.ms);
     let mut evidence = vec![timers.evidence(
         format!("{} a request", ms(explains_ms)),
         "near 0 ms",
@@ -111,7 +109,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     evidence.push(counted);
     evidence.extend(heaps.as_ref().map(|h| h.evidence(case)));
     if is_too_small(case, explains_ms)? {
-        return Ok(Outcome::Cleared(evidence));
+        // Segments that no timer and no later packet had sent again may have been probes.
+        return match waited.uncounted {
+            Some((more_ms, missing)) if !is_too_small(case, at_most(waited.ms + more_ms))? => Err(missing),
+            _ => Ok(Outcome::Cleared(evidence)),
+        };
     }
     let mut weights = vec![FAIR, NONE];
     match &heaps {
@@ -137,6 +139,8 @@ struct TimerWait {
     ms: f64,
     /// Further facts about the timers.
     text: String,
+    /// What they may have waited beyond that if loss probes were not counted, and what is missing.
+    uncounted: Option<(f64, Missing)>,
 }
 
 impl TimerWait {
@@ -147,9 +151,10 @@ impl TimerWait {
         // A request or response of one segment has no later packet that would reveal its loss. The
         // sender probes after two round trips and the shortest timer (RFC 8985, 7.2: the receiver
         // may delay its acknowledgement). It resends the segment then, before its timer expires.
-        let count = |metric: &str| view.counter(metric, &[], HOST).map_or(0.0, |c| c.delta);
-        let slow = again.delta - timers.delta - count(metrics::tcp::FAST_RETRANSMITS.name);
-        let probes = count(metrics::tcp::LOSS_PROBES.name).min(slow).max(0.0);
+        let count = |metric: &str| view.counter(metric, &[], HOST).map(|c| c.delta);
+        let slow = again.delta - timers.delta - count(metrics::tcp::FAST_RETRANSMITS.name).unwrap_or(0.0);
+        let counted = count(metrics::tcp::LOSS_PROBES.name);
+        let probes = counted.as_ref().map_or(0.0, |probes| probes.min(slow).max(0.0));
         let others = timers.delta - first + probes;
         let text = if first > 0.0 {
             let full = if listeners > 0.0 {
@@ -163,7 +168,8 @@ impl TimerWait {
         };
         let probed = format!(", and {} segments were sent again as loss probes", thousands(probes));
         let text = if probes > 0.0 { text + &probed } else { text };
-        Self { ms: others * TIMER_MS + (first - listeners) * SYN_TIMER_MS, text }
+        let uncounted = counted.err().map(|missing| (slow.max(0.0) * TIMER_MS, missing));
+        Self { ms: others * TIMER_MS + (first - listeners) * SYN_TIMER_MS, text, uncounted }
     }
 }
 

@@ -96,7 +96,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
             ms(explains_ms)
         ),
     );
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(vec![slower, kept]));
     }
     Ok(Outcome::Found(CauseFinding {

@@ -68,7 +68,7 @@ fn by_disk(case: &Case<'_>, rate: f64) -> Option<(f64, Evidence)> {
     let share = demand.share(rate);
     let waited = demand.waited_ms(case).ok()?;
     let explains_ms = waited * share;
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms).ok()? {
         return None;
     }
     let slow = case.slow().window;

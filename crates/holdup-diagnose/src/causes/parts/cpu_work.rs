@@ -42,7 +42,7 @@ pub(crate) fn of_sessions(case: &Case<'_>, others: &Others, is_theirs: impl Fn(&
     let (used, used_before) = (used(&slow)?, used(&baseline)?);
     let share = (more / (used.0 - used_before.0).max(more)).min(1.0);
     let explains_ms = cpu.explains_ms * share;
-    if share < MOST || !is_felt(case, explains_ms) {
+    if share < MOST || !is_felt(case, explains_ms).ok()? {
         return None;
     }
     let text = format!(

@@ -45,7 +45,7 @@ pub(super) fn judge(
         if more
             && read.at_once
             && of.change.rose(ROSE)
-            && is_felt(case, of.extra_ms)
+            && is_felt(case, of.extra_ms).unwrap_or(false)
             && statements::is_of_requests(case, &slow, of.now, completed)
         {
             return Some(Outcome::Found(found(&slow, of, read)));

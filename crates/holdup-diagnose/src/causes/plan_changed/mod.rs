@@ -93,7 +93,7 @@ fn from_plans(case: &Case<'_>, slower: &[Slowdown<'_>], all_ms: f64, completed: 
         let changed = is.plan.shape != was.plan.shape && (is_new as f64) < WAS_USUAL * count(then) as f64;
         if changed
             && of.change.rose(ROSE)
-            && is_felt(case, of.extra_ms)
+            && is_felt(case, of.extra_ms).unwrap_or(false)
             && statements::is_of_requests(case, &slow, of.now, completed)
         {
             return Ok(Outcome::Found(found(of, (&baseline, was), (&slow, is))));

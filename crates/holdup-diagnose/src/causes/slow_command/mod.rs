@@ -90,7 +90,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let explains_ms = (now_ms - before_ms).max(0.0);
     let text = format!("{}; that cost a request {}", evidence.text, ms(explains_ms));
     let evidence = evidence.saying("a small share of the delay", text);
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(vec![evidence]));
     }
     Ok(Outcome::Found(CauseFinding {

@@ -92,7 +92,7 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
     let is_new = of.calls.1 <= 0.0;
     let told = told(&mix, of, view.window, explains_ms);
     let is_another = mix.distance > mix.by_chance.1 && (mix.distance >= PART || is_new);
-    if !is_felt(case, explains_ms) || !is_another {
+    if !is_felt(case, explains_ms)? || !is_another {
         return Ok(Outcome::Cleared(vec![told, whole]));
     }
     Ok(Outcome::Found(CauseFinding {

@@ -86,7 +86,7 @@ fn by_rows(case: &Case<'_>) -> Result<Outcome, Missing> {
         }
     }
     match (grown, same) {
-        (Some((of, read, sign)), _) if is_felt(case, explains_ms) => Ok(found(case, explains_ms, of, read, sign)),
+        (Some((of, read, sign)), _) if is_felt(case, explains_ms)? => Ok(found(case, explains_ms, of, read, sign)),
         (_, Some(evidence)) if same_ms >= KNOWN * all_ms => {
             let known = percent((same_ms / all_ms).min(1.0));
             let text = format!("{}; statements that read no more have {known} of what all take longer", evidence.text);

@@ -66,7 +66,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
     );
     let mut evidence = level_evidence(&at);
     evidence.push(asleep);
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     }
     evidence.extend(ceiling::other_unit(case, &at.flow, Unit::Operations));

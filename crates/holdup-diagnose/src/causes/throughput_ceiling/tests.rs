@@ -54,6 +54,21 @@ fn a_level_of_the_sum_is_a_limit_though_its_parts_are_ragged() {
 }
 
 #[test]
+fn the_limit_of_a_disk_that_the_service_does_not_use_is_not_its_limit() {
+    let on = |device: &str| {
+        let waits = SyntheticRecording::new(30)
+            .requests(100, 200)
+            .asleep(20, "io_schedule", READ, Some("/data/t.ibd"))
+            .setting("host", "mount[/data].fstype", "ext4")
+            .setting("host", "mount[/data].device", device)
+            .disk("vdb", (10.0, 4_096.0, 1.0), (0.0, 0.0, 0.0));
+        large(waits, "vda", |_| 12e6).explains(&DEFINITION)
+    };
+    assert!(on("vda").is_some_and(|ms| ms > 190.0), "{:?}", on("vda"));
+    assert_eq!(on("vdb"), Some(0.0), "others wait for that limit");
+}
+
+#[test]
 fn two_disks_of_one_instance_share_a_limit() {
     // Each takes what the other leaves.
     let share = |s: i64| 0.5 + 0.35 * (s as f64 * 0.9).cos();

@@ -90,7 +90,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     );
     // Its share of the bytes matters only if the wait for them does: what queues in front of the
     // service comes on top of both.
-    if !is_felt(case, waited) {
+    if !is_felt(case, waited)? {
         return Ok(Outcome::Cleared(vec![ratio, written, waits]));
     }
     let statements = statements(&view, most);

@@ -24,7 +24,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     let now = written_ms(case, &slow, &added.table)?;
     let before = written_ms(case, &baseline, &added.table)?;
     let explains_ms = (now - before).max(0.0);
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms).ok()? {
         return None;
     }
     let text = format!(

@@ -83,7 +83,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         },
     };
     let explains_ms = reading_ms * full.share;
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(full.evidence));
     }
     let mut evidence = full.evidence;

@@ -12,6 +12,7 @@ use holdup_signals::time::plateau::{Ceiling, Fall, Freer, falls};
 use holdup_signals::{Missing, Window};
 
 use crate::case::Case;
+use crate::resources::disk::is_of_service;
 
 /// What to record for the disks of a cloud's database.
 pub const CLOUD: &str = "figures of CloudWatch (read and write throughput, IOPS, queue depth) imported";
@@ -103,6 +104,9 @@ pub fn at_ceiling(case: &Case<'_>, counted: FlowSource) -> Result<(Vec<Flow>, Ve
     if found.iter().any(|at| !at.flow.is_of_several()) {
         found.retain(|at| !at.flow.is_of_several());
     }
+    // The limit of a disk that the service does not use holds up others.
+    let is_its = |flow: &Flow| flow.is_of_several() || counted != FlowSource::Host || is_of_service(case, &flow.name);
+    found.retain(|at| is_its(&at.flow));
     let queued = |a: &AtCeiling| a.flow.queued(slow).unwrap_or(0.0);
     found.sort_by(|a, b| queued(b).total_cmp(&queued(a)));
     Ok((flows, found))
