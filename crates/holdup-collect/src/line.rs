@@ -1,11 +1,12 @@
-//! A connection to a database of either dialect: the answer of one statement at a time. MongoDB's,
-//! which has commands and documents instead, is beside it; both speak over a [`Channel`]. The
+//! A connection to a database of either dialect: the answer of one statement at a time. MongoDB's and
+//! Redis', which have commands instead, are beside it; all speak over a [`Channel`]. The
 //! protocols are in `holdup-protocol`; this is their caller. What an error means is for each
 //! collector to say.
 
 mod channel;
 #[cfg(feature = "mongodb")]
 mod documents;
+mod exchange;
 mod tls;
 mod transport;
 
@@ -17,6 +18,7 @@ use holdup_protocol::database::{Dialect, Error, Event, Login, Session, Statement
 use self::channel::Channel;
 #[cfg(feature = "mongodb")]
 pub(crate) use self::documents::DocumentLine;
+pub(crate) use self::exchange::ExchangeLine;
 pub(crate) use self::tls::{Tls, Trust};
 use crate::connections::Connections;
 use crate::table::{ANSWER_BYTES, Rows};
@@ -72,7 +74,6 @@ pub(crate) enum Place<'a> {
     /// Host and port.
     Network(&'a str, u16),
     /// The path of a Unix socket.
-    #[cfg_attr(not(feature = "postgresql"), expect(dead_code, reason = "only PostgreSQL's addresses name one"))]
     Local(String),
 }
 

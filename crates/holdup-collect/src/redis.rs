@@ -1,186 +1,222 @@
-//! `--watch redis://USER@HOST:PORT`: a Redis or Valkey server. Each sample has its `INFO`, the calls and
-//! the time of every command as statements, and commands of the slow log as executions: a server runs
-//! one command at a time, so a slow one holds up all others.
+//! `--watch redis://USER@HOST:PORT`, or `rediss:` over TLS: a Redis or Valkey server. Each sample has its
+//! `INFO`, the calls and the time of every command as statements, commands of the slow log as
+//! executions, and the stops that its own monitor timed as events: a server runs one command at a time,
+//! so whatever stops it holds up all others.
 //!
-//! It sends `INFO` and `SLOWLOG GET`, which only read. Keys and values never leave this file: a command
-//! is kept by its name and the number of its arguments.
+//! It sends `INFO`, `SLOWLOG GET`, `LATENCY LATEST` and `LATENCY HISTORY`, which only read. `CLIENT
+//! LIST` is left out: at 10,000 clients it keeps the one thread for longer than all of these, and `INFO`
+//! has the largest buffers. Keys and values never leave [`slow`]: a command is kept by its name and the
+//! number of its arguments.
 
+mod address;
+mod latency;
 mod resp;
+mod server;
+mod slow;
 
-use std::time::Duration;
-
-use holdup_protocol::database::Secret;
 use holdup_recording::layouts::redis::{SETTINGS, field, figures, part};
 use holdup_recording::rows::Statement;
-use holdup_recording::{Batch, Coverage};
+use holdup_recording::words::ms;
+use holdup_recording::{Batch, Coverage, Labels, events};
 use holdup_sql::digest_of_text;
 
-use self::resp::{Reply, command, replies};
-use crate::account::Parts;
+use self::address::Address;
+use self::latency::{Latency, Stop};
+use self::resp::Reply;
+use self::server::{Failure, Kind, Server, failure};
+use self::slow::{Slow, SlowLog};
 use crate::coverage::{Line as _, part as part_of};
-use crate::endpoint::{self, Endpoint};
+use crate::database::{Link, cannot_connect};
 use crate::options::Options;
-use crate::reading::{Out, OwnName, tell};
+use crate::reading::{Out, OwnName, event, tell};
 use crate::{Collector, ProbeError, ReadError};
 
-/// Redis' port.
-const PORT: u16 = 6379;
-
-/// The environment variable that holds the password of an account.
-const PASSWORD_VARIABLE: &str = "HOLDUP_REDIS_PASSWORD";
-
-const EXAMPLE: &str = "redis://[USER[:PASSWORD]@]HOST[:PORT][?password_env=VAR, password_file=PATH], or \
-    redis:unix:/run/redis/redis.sock; holdup does not speak TLS to Redis: watch it on its own machine, or through a \
-    tunnel";
-
 /// The least that an account needs.
-const GRANT: &str = "ACL SETUSER holdup on >PASSWORD resetkeys -@all +info +slowlog|get +quit";
-
-/// Largest answer accepted: `INFO` takes some 10 kB, and each slow command at most 4 kB.
-const BODY_BYTES_MAX: u64 = 4 << 20;
+const GRANT: &str =
+    "ACL SETUSER holdup on >PASSWORD resetkeys -@all +info +slowlog|get +latency|latest +latency|history";
 
 /// Most slow commands that are read at once, the newest.
 const SLOW_MAX: &str = "128";
 
-/// Most arguments in the shape of a command.
-const ARGUMENTS: usize = 4;
-
 /// Makes the collector for `redis:…`.
 pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
-    let wrong = |why: String| format!("{why}; expected {EXAMPLE}");
-    let (endpoint, user, password) = if rest.starts_with("unix:") {
-        (Endpoint::parse(rest), String::new(), None)
-    } else {
-        let address = rest.strip_prefix("//").ok_or_else(|| wrong("it does not begin with redis://".to_owned()))?;
-        let parts = Parts::split(address, PORT).map_err(wrong)?;
-        if let Some((name, _)) = parts.options.first() {
-            return Err(wrong(format!("the option {name} is unknown")));
-        }
-        (Endpoint::parse(&format!("{}:{}", parts.host, parts.port)), parts.user, parts.password)
-    };
-    let endpoint = endpoint.ok_or_else(|| wrong("the host is missing".to_owned()))?;
-    let slashes = if rest.starts_with("//") { "//" } else { "" };
-    let source = format!("redis:{slashes}{endpoint}");
-    let password = Parts::password_or(password, PASSWORD_VARIABLE);
-    Ok(Box::new(Redis { source, endpoint, user, password, newest: None, settings: Vec::new() }))
+    Ok(Box::new(Redis::new(Address::parse(rest, false)?)))
+}
+
+/// Makes the collector for `rediss:…`.
+pub(crate) fn make_encrypted(rest: &str, _options: &Options) -> Result<Box<dyn Collector>, String> {
+    Ok(Box::new(Redis::new(Address::parse(rest, true)?)))
 }
 
 struct Redis {
     source: String,
-    endpoint: Endpoint,
-    user: String,
-    password: Secret,
-    /// Number of the newest slow command that was read.
-    newest: Option<i64>,
+    address: Address,
+    link: Link<Server>,
+    parts: Parts,
+    slow: SlowLog,
+    latency: Latency,
+    /// The server's name for its own run, by the last answer.
+    run: Option<String>,
     /// Those of the last answer.
     settings: Vec<(String, String)>,
 }
 
-/// Why a server has no answer.
-enum Trouble {
-    /// The server refuses the account or its password.
-    Denied(String),
-    /// The account may not ask this.
-    Forbidden(String),
-    Other(String),
+/// What the account may read beside `INFO`, and the server has.
+#[derive(Clone, Copy, Default)]
+struct Parts {
+    slow: bool,
+    latency: bool,
 }
 
-/// What a server says.
+/// What a server says. A part that it does not give has its error.
 struct Answer {
     info: String,
-    /// Its error if the account may not read them.
     slow: Result<Vec<Slow>, String>,
+    latest: Result<Vec<Stop>, String>,
 }
 
-/// A command of the slow log.
-struct Slow {
-    number: i64,
-    /// When it began, seconds since 1970 by the server's clock.
-    at_s: i64,
-    took: Duration,
-    text: String,
+/// The answer to all that is asked in a sample. A part that is not asked for is empty.
+fn ask(server: &mut Server, parts: Parts) -> Result<Answer, Failure> {
+    let mut commands: Vec<&[&str]> = vec![&["INFO", "all"]];
+    commands.extend(parts.slow.then_some(&["SLOWLOG", "GET", SLOW_MAX][..]));
+    commands.extend(parts.latency.then_some(&["LATENCY", "LATEST"][..]));
+    let mut replies = server.ask(&commands)?.into_iter();
+    let info = match replies.next() {
+        Some(Reply::Text(info)) => info,
+        Some(Reply::Error(words)) => return Err(failure(&words)),
+        _ => return Err(Failure::Server(Kind::Other, "it does not answer INFO".to_owned())),
+    };
+    let mut next = |is_asked: bool| if is_asked { replies.next() } else { None };
+    let (slow, latest) = (next(parts.slow), next(parts.latency));
+    Ok(Answer { info, slow: read(slow, slow::entries), latest: read(latest, latency::latest) })
+}
+
+/// What `of` makes of a reply, or why it is none.
+fn read<T: Default>(reply: Option<Reply>, of: impl Fn(&Reply) -> Option<T>) -> Result<T, String> {
+    match reply {
+        None => Ok(T::default()),
+        Some(Reply::Error(why)) => Err(why),
+        Some(reply) => of(&reply).ok_or_else(|| "its answer is of another kind".to_owned()),
+    }
 }
 
 impl Redis {
-    fn ask(&self) -> Result<Answer, Trouble> {
-        let mut request = Vec::new();
-        let password = self.password.reveal();
-        if !password.is_empty() {
-            let with_user = ["AUTH", &self.user, password];
-            let words: &[&str] = if self.user.is_empty() { &["AUTH", password] } else { &with_user };
-            request.extend(command(words));
+    fn new(address: Address) -> Self {
+        Self {
+            source: address.source(),
+            address,
+            link: Link::default(),
+            parts: Parts::default(),
+            slow: SlowLog::default(),
+            latency: Latency::default(),
+            run: None,
+            settings: Vec::new(),
         }
-        for words in [&["INFO", "all"][..], &["SLOWLOG", "GET", SLOW_MAX], &["QUIT"]] {
-            request.extend(command(words));
+    }
+
+    /// A new connection, and all that the server says to it.
+    fn found(&mut self) -> Result<(Server, Answer), Failure> {
+        let connect = |connections: &_| Server::open(&self.address, connections);
+        let (server, answer) = self.link.find(connect, |server| ask(server, Parts { slow: true, latency: true }))?;
+        self.parts = Parts { slow: answer.slow.is_ok(), latency: answer.latest.is_ok() };
+        Ok((server, answer))
+    }
+
+    /// Takes out the connection, reconnecting if it was lost.
+    fn connected(&mut self) -> Result<Server, ReadError> {
+        match self.link.server.take() {
+            Some(server) => Ok(server),
+            None => self.found().map(|(server, _)| server).map_err(cannot_connect),
         }
-        let bytes = self.endpoint.ask(&request, BODY_BYTES_MAX).map_err(|error| {
-            let denied = "join the group of the socket's file, or run holdup as root";
-            let late = || "no answer within the time limit: a slow command holds it up, or it has no CPU".to_owned();
-            Trouble::Other(endpoint::why(&error, denied, "is the server running?", late))
-        })?;
-        let mut answers = replies(&bytes).map_err(|why| Trouble::Other(why.to_owned()))?.into_iter();
-        if !password.is_empty()
-            && let Some(Reply::Error(why)) = answers.next()
-        {
-            return Err(Trouble::Denied(why));
-        }
-        let info = match answers.next() {
-            Some(Reply::Text(info)) => info,
-            Some(Reply::Error(why)) if why.starts_with("NOPERM") => return Err(Trouble::Forbidden(why)),
-            Some(Reply::Error(why)) if why.starts_with("NOAUTH") => {
-                return Err(Trouble::Denied(format!(
-                    "{why} Put it into the environment variable {PASSWORD_VARIABLE}."
-                )));
+    }
+
+    fn unusable(&self, failure: Failure) -> ProbeError {
+        match failure {
+            Failure::Login(why) => ProbeError::denied(&self.source, why),
+            Failure::Server(Kind::NotPermitted, why) => {
+                ProbeError::MissingGrant { source_name: self.source.clone(), why, grant: GRANT.to_owned() }
             }
-            Some(Reply::Error(why)) => return Err(Trouble::Other(why)),
-            _ => return Err(Trouble::Other("it does not answer INFO".to_owned())),
-        };
-        let slow = match answers.next() {
-            Some(Reply::List(list)) => Ok(list.iter().filter_map(slow).collect()),
-            Some(Reply::Error(why)) => Err(why),
-            _ => Err("it has no slow log".to_owned()),
-        };
-        Ok(Answer { info, slow })
+            Failure::Server(..) | Failure::Large(_) => ProbeError::unreachable(&self.source, failure.to_string()),
+            Failure::Silent(why) => {
+                let why = format!("{why}: a slow command holds it up, or it has no CPU");
+                ProbeError::unreachable(&self.source, why)
+            }
+            Failure::Lost(_) | Failure::Refused(_) => {
+                ProbeError::unreachable(&self.source, format!("{failure}; {}", self.address.advice()))
+            }
+        }
     }
 
-    /// The slow commands that ended since the last sample.
-    fn new_ones(&mut self, slow: Vec<Slow>) -> Vec<Slow> {
-        let newest = slow.iter().map(|one| one.number).max();
-        let since = self.newest;
-        self.newest = newest.or(since.map(|_| -1)).or(Some(-1));
-        // The first look tells what was before. Numbers begin anew with the server.
-        let Some(since) = since else { return Vec::new() };
-        let has_restarted = newest.is_some_and(|newest| newest < since);
-        slow.into_iter().filter(|one| has_restarted || one.number > since).collect()
+    /// Remembers which run of the server answers: whether it is another than at the last look.
+    fn has_restarted(&mut self, info: &str) -> bool {
+        let run = fields(info).find(|(name, _)| *name == "run_id").map(|(_, run)| run.to_owned());
+        let before = std::mem::replace(&mut self.run, run);
+        before.is_some() && before != self.run
+    }
+
+    /// Adds what `answer` says. Gives the events of the monitor that are new, and by how much this machine's
+    /// clock is ahead of the server's, nanoseconds.
+    fn tell(&mut self, answer: Answer, out: &mut Out) -> (Vec<String>, i64) {
+        for (name, value) in fields(&answer.info) {
+            for (metric, labels, value) in figures(name, value) {
+                out.put(OwnName(&metric), labels, value);
+            }
+        }
+        totals(&answer.info, out);
+        self.settings = settings(&answer.info);
+        let has_restarted = self.has_restarted(&answer.info);
+        let (ahead_ns, now) = (ahead(&answer.info, out.at()), out.at());
+        let slow = answer.slow.map(|entries| self.slow.new_ones(entries, has_restarted));
+        for one in slow.unwrap_or_default() {
+            let took = i64::try_from(one.took.as_nanos()).unwrap_or(i64::MAX);
+            let ended = at(one.at_s, ahead_ns, now.saturating_sub(took)).saturating_add(took);
+            let row = statement(out, "execution", ended, one.text, 1, took);
+            out.batch.statements.push(row);
+        }
+        let moved = answer.latest.map(|latest| self.latency.moved(&latest, has_restarted));
+        (moved.unwrap_or_default(), ahead_ns)
+    }
+
+    /// Adds the stops of the monitor's `events` that were not told before.
+    fn tell_stops(
+        &mut self,
+        server: &mut Server,
+        names: &[String],
+        ahead_ns: i64,
+        out: &mut Out,
+    ) -> Result<(), Failure> {
+        let words: Vec<[&str; 3]> = names.iter().map(|name| ["LATENCY", "HISTORY", name]).collect();
+        let commands: Vec<&[&str]> = words.iter().map(<[&str; 3]>::as_slice).collect();
+        for (name, reply) in names.iter().zip(server.ask(&commands)?) {
+            if let Reply::Error(words) = &reply {
+                return Err(failure(words));
+            }
+            for stop in self.latency.new_ones(name, &reply) {
+                let labels = Labels::new([("what", stop.event.as_str())]);
+                let labels = labels.with("seconds", format!("{}", stop.ms as f64 / 1e3));
+                let text = format!("{} stopped the server for {}", stop.event, ms(stop.ms as f64));
+                let at = at(stop.at_s, ahead_ns, out.at());
+                out.batch.events.push(event(out.source(), at, events::SERVER_STALL, text, labels));
+            }
+        }
+        Ok(())
     }
 }
 
-/// An entry of the slow log: number, time, microseconds, words, and more in newer versions.
-fn slow(entry: &Reply) -> Option<Slow> {
-    let Reply::List(entry) = entry else { return None };
-    let [Reply::Number(number), Reply::Number(at_s), Reply::Number(took), Reply::List(words), ..] = &entry[..] else {
-        return None;
-    };
-    let took = Duration::from_micros(u64::try_from(*took).ok()?);
-    Some(Slow { number: *number, at_s: *at_s, took, text: shape(words)? })
+/// The fields of `INFO`.
+fn fields(info: &str) -> impl Iterator<Item = (&str, &str)> {
+    info.lines().filter_map(field)
 }
 
-/// A command without its keys and values: `HGETALL ?`. The name alone has a fixed set of letters, so that
-/// an unknown command tells nothing.
-fn shape(words: &[Reply]) -> Option<String> {
-    let Some((Reply::Text(name), arguments)) = words.split_first() else { return None };
-    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)) && name.len() <= 40;
-    let mut text = if is_name { name.to_ascii_uppercase() } else { "?".to_owned() };
-    text += &" ?".repeat(arguments.len().min(ARGUMENTS));
-    if arguments.len() > ARGUMENTS {
-        text += " …";
-    }
-    Some(text)
+/// A whole second of the server's clock by this machine's, nanoseconds since 1970: it was by `now`,
+/// however the clocks differ.
+fn at(second: i64, ahead_ns: i64, now: i64) -> i64 {
+    second.saturating_mul(1_000_000_000).saturating_add(ahead_ns).min(now)
 }
 
 /// Calls and time of each command so far, as statements.
 fn totals(info: &str, out: &mut Out) {
-    for (name, value) in info.lines().filter_map(field) {
+    for (name, value) in fields(info) {
         let Some(name) = name.strip_prefix("cmdstat_") else { continue };
         let whole = |called: &str| part(value, called).map(|number| number as i64);
         let (Some(calls), Some(took_us)) = (whole("calls"), whole("usec")) else { continue };
@@ -207,8 +243,13 @@ fn statement(out: &Out, kind: &str, observed_at: i64, text: String, calls: i64, 
 
 /// By how much this machine's clock is ahead of the server's, nanoseconds; 0 if it does not tell.
 fn ahead(info: &str, now: i64) -> i64 {
-    let server = info.lines().filter_map(field).find(|(name, _)| *name == "server_time_usec");
+    let server = fields(info).find(|(name, _)| *name == "server_time_usec");
     server.and_then(|(_, us)| us.parse::<i64>().ok()?.checked_mul(1_000)).map_or(0, |server| now - server)
+}
+
+fn settings(info: &str) -> Vec<(String, String)> {
+    let known = fields(info).filter(|(name, _)| SETTINGS.contains(name));
+    known.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 impl Collector for Redis {
@@ -217,23 +258,23 @@ impl Collector for Redis {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let answer = self.ask().map_err(|trouble| match trouble {
-            Trouble::Denied(why) => ProbeError::denied(&self.source, why),
-            Trouble::Forbidden(why) => {
-                ProbeError::MissingGrant { source_name: self.source.clone(), why, grant: GRANT.to_owned() }
-            }
-            Trouble::Other(why) => ProbeError::unreachable(&self.source, why),
-        })?;
-        if !answer.info.lines().filter_map(field).any(|(name, _)| name == "redis_version" || name == "valkey_version") {
-            return Err(ProbeError::unreachable(
-                &self.source,
-                format!("it is another server than Redis; expected {EXAMPLE}"),
-            ));
+        self.link.connections.forget_failures();
+        let (server, answer) = self.found().map_err(|failure| self.unusable(failure))?;
+        if !fields(&answer.info).any(|(name, _)| name == "redis_version" || name == "valkey_version") {
+            let why = format!("it is another server than Redis; {}", self.address.advice());
+            return Err(ProbeError::unreachable(&self.source, why));
         }
-        let lacking = answer.slow.as_ref().err().map(|why| part_of(&self.source, "slow log").absent(why).enable(GRANT));
-        self.new_ones(answer.slow.unwrap_or_default());
-        self.settings = settings(&answer.info);
-        Ok(Coverage::with_parts(&self.source, lacking.into_iter().collect()))
+        self.link.server = Some(server);
+        let lacking =
+            |name: &str, why: Option<&String>| why.map(|why| part_of(&self.source, name).absent(why).enable(GRANT));
+        let parts =
+            [lacking("slow log", answer.slow.as_ref().err()), lacking("latency monitor", answer.latest.as_ref().err())];
+        let coverage = Coverage::with_parts(&self.source, parts.into_iter().flatten().collect());
+        // What was before is not told.
+        let mut before = Batch::default();
+        let source = self.source.clone();
+        self.tell(answer, &mut Out::new(&mut before, &source));
+        Ok(coverage)
     }
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
@@ -242,87 +283,29 @@ impl Collector for Redis {
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let mut server = self.connected()?;
         let source = self.source.clone();
+        let mut reads = self.link.reads();
         let mut out = Out::new(batch, &source);
-        let answer = out.read(|| self.ask());
-        let answer = answer.map_err(|trouble| match trouble {
-            Trouble::Denied(why) | Trouble::Forbidden(why) | Trouble::Other(why) => ReadError(why),
-        })?;
-        for (name, value) in answer.info.lines().filter_map(field) {
-            for (metric, labels, value) in figures(name, value) {
-                out.put(OwnName(&metric), labels, value);
+        let mut answer = out.read(|| ask(&mut server, self.parts));
+        if matches!(answer, Err(Failure::Lost(_))) {
+            // A server may end connections that were idle, or have begun anew: it is asked once more.
+            let again = out.read(|| self.found()).map_err(cannot_connect)?;
+            server = again.0;
+            answer = Ok(again.1);
+        }
+        if let Some(answer) = reads.note("INFO", answer) {
+            for (part, why) in
+                [("slow log", answer.slow.as_ref().err()), ("latency monitor", answer.latest.as_ref().err())]
+            {
+                reads.failures.extend(why.map(|why| format!("{part}: {why}")));
+            }
+            let (moved, ahead_ns) = self.tell(answer, &mut out);
+            if !moved.is_empty() {
+                let told = self.tell_stops(&mut server, &moved, ahead_ns, &mut out);
+                reads.note("latency monitor", told);
             }
         }
-        totals(&answer.info, &mut out);
-        let ahead_ns = ahead(&answer.info, out.at());
-        for slow in self.new_ones(answer.slow.unwrap_or_default()) {
-            let took = i64::try_from(slow.took.as_nanos()).unwrap_or(i64::MAX);
-            // The log has whole seconds. It ended by now, however the clocks differ.
-            let ended = slow.at_s.saturating_mul(1_000_000_000).saturating_add(took).saturating_add(ahead_ns);
-            let ended = ended.min(out.at());
-            let row = statement(&out, "execution", ended, slow.text, 1, took);
-            out.batch.statements.push(row);
-        }
-        self.settings = settings(&answer.info);
-        Ok(())
-    }
-}
-
-fn settings(info: &str) -> Vec<(String, String)> {
-    let known = info.lines().filter_map(field).filter(|(name, _)| SETTINGS.contains(name));
-    known.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::watch;
-
-    #[test]
-    fn the_shape_of_a_command_has_neither_keys_nor_values() {
-        let words = |text: &str| text.split(' ').map(|word| Reply::Text(word.to_owned())).collect::<Vec<_>>();
-        assert_eq!(shape(&words("hset user:7 token s3cret")).unwrap(), "HSET ? ? ?");
-        assert_eq!(shape(&words("mget a b c d e f")).unwrap(), "MGET ? ? ? ? …");
-        assert_eq!(shape(&words("'s3cret' x")).unwrap(), "? ?");
-        assert!(shape(&[]).is_none());
-    }
-
-    #[test]
-    fn a_slow_command_counts_once_and_anew_after_a_restart() {
-        let mut redis = Redis {
-            source: "redis://h:1".to_owned(),
-            endpoint: Endpoint::parse("h:1").unwrap(),
-            user: String::new(),
-            password: Secret::default(),
-            newest: None,
-            settings: Vec::new(),
-        };
-        let of = |numbers: &[i64]| -> Vec<Slow> {
-            let slow = |number| Slow { number, at_s: 0, took: Duration::ZERO, text: String::new() };
-            numbers.iter().map(|number| slow(*number)).collect()
-        };
-        let mut told = |numbers: &[i64]| redis.new_ones(of(numbers)).iter().map(|s| s.number).collect::<Vec<_>>();
-        assert!(told(&[4, 3]).is_empty(), "from before");
-        assert_eq!(told(&[6, 5, 4]), [6, 5]);
-        assert!(told(&[6, 5]).is_empty());
-        assert_eq!(told(&[1, 0]), [1, 0]);
-        assert!(told(&[]).is_empty());
-        assert_eq!(told(&[0]), [0], "the log was emptied");
-    }
-
-    #[test]
-    fn addresses() {
-        let make = |address: &str| watch::collector(address, &Options::default());
-        for (good, source) in [
-            ("redis://127.0.0.1:6380", "redis://127.0.0.1:6380"),
-            ("redis://holdup:canary@cache", "redis://cache:6379"),
-            ("redis:unix:/run/redis.sock", "redis:unix:/run/redis.sock"),
-        ] {
-            assert_eq!(make(good).unwrap().source(), source);
-        }
-        for bad in ["redis:", "redis://u:canary@", "redis://u:canary@h?tls=1", "redis:unix:run"] {
-            let error = make(bad).err().unwrap().to_string();
-            assert!(error.contains("expected redis://") && !error.contains("canary"), "{error}");
-        }
+        self.link.finish(server, reads)
     }
 }

@@ -76,6 +76,10 @@ pub const SEMAPHORE_WAIT: &str = "semaphore_wait";
 /// were), `why`, `distress` (the collector's own word for heap that ran out).
 pub const RUNTIME_PAUSE: &str = "runtime_pause";
 
+/// A server stood still, by its own monitor. Labels: `what` (the server's word for what it did),
+/// `seconds`.
+pub const SERVER_STALL: &str = "server_stall";
+
 /// A server reported an error. Labels: `error` (one of the words below, or others), `sqlstate`,
 /// `errno`, `severity`.
 pub const ERROR: &str = "error";
@@ -151,6 +155,7 @@ mod tests {
             DEADLOCK,
             SEMAPHORE_WAIT,
             RUNTIME_PAUSE,
+            SERVER_STALL,
             ERROR,
             TOO_MANY_CONNECTIONS,
             UPSTREAM_UNREACHABLE,

@@ -144,6 +144,12 @@ pub mod redis {
             let all = [(metrics::redis::COMMAND_CALLS, part(value, "calls")), (metrics::redis::COMMAND_TIME, time)];
             return labelled(&all, "command", command);
         }
+        if let Some(error) = name.strip_prefix("errorstat_") {
+            // Scripts make errors of their own words.
+            let is_usual = error.len() <= 20 && error.bytes().all(|byte| byte.is_ascii_uppercase());
+            let all = [(metrics::redis::ERRORS, part(value, "count").filter(|_| is_usual))];
+            return labelled(&all, "error", error);
+        }
         if is_numbered("db") {
             let all =
                 [(metrics::redis::KEYS, part(value, "keys")), (metrics::redis::KEYS_EXPIRING, part(value, "expires"))];
@@ -154,6 +160,10 @@ pub mod redis {
         }
         let number = value.trim_end_matches('%').parse::<f64>().ok().filter(|number| number.is_finite());
         let number = number.filter(|_| !IDENTITIES.contains(&name));
+        if name == "latest_fork_usec" {
+            let fork = number.map(|us| (metrics::redis::LATEST_FORK.name.to_owned(), Labels::none(), us / 1e6));
+            return fork.into_iter().collect();
+        }
         number
             .map(|number| (metrics::redis::INFO.member(name).as_str().to_owned(), Labels::none(), number))
             .into_iter()

@@ -77,7 +77,8 @@ macro_rules! progress {
 }
 
 const REPLICATION: &str = concat!(
-    "(SELECT application_name, client_addr, extract(epoch FROM write_lag) AS write_lag_seconds, \
+    "(SELECT application_name, client_addr, \
+     (SELECT slot_name FROM pg_replication_slots WHERE active_pid = pg_stat_replication.pid LIMIT 1) AS slot, extract(epoch FROM write_lag) AS write_lag_seconds, \
      extract(epoch FROM flush_lag) AS flush_lag_seconds, extract(epoch FROM replay_lag) AS replay_lag_seconds, \
      pg_wal_lsn_diff(here, sent_lsn) AS sent_lag_bytes, pg_wal_lsn_diff(here, write_lsn) AS write_lag_bytes, \
      pg_wal_lsn_diff(here, flush_lsn) AS flush_lag_bytes, pg_wal_lsn_diff(here, replay_lsn) AS replay_lag_bytes \
@@ -92,21 +93,31 @@ const REPLICA: &str = "(SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_las
      extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) AS replayed_age_seconds \
      WHERE pg_is_in_recovery()) AS holdup_r";
 
-const SLOTS: &str = concat!(
-    "(SELECT slot_name AS slot, CASE WHEN active THEN '1' ELSE '0' END AS active, \
-     pg_wal_lsn_diff(",
-    position!(),
-    ", restart_lsn) AS retained_bytes FROM pg_replication_slots) AS holdup_r"
-);
+/// Replication slots: what each keeps, and of that what its reader has not confirmed. Physical slots have no
+/// plugin and confirm nothing.
+macro_rules! slots {
+    ($more:literal) => {
+        concat!(
+            "(SELECT slot_name AS slot, CASE WHEN active THEN '1' ELSE '0' END AS active, plugin, database, \
+             pg_wal_lsn_diff(here, restart_lsn) AS retained_bytes, \
+             pg_wal_lsn_diff(here, confirmed_flush_lsn) AS unconfirmed_bytes",
+            $more,
+            " FROM pg_replication_slots, (SELECT ",
+            position!(),
+            " AS here) AS holdup_h) AS holdup_r"
+        )
+    };
+}
+
+const SLOTS: &str = slots!("");
 
 /// From 13 on the server says whether it still has a slot's log, and how much may be written before it
 /// removes that.
-const SLOTS_WITH_STATE: &str = concat!(
-    "(SELECT slot_name AS slot, CASE WHEN active THEN '1' ELSE '0' END AS active, wal_status, safe_wal_size, \
-     pg_wal_lsn_diff(",
-    position!(),
-    ", restart_lsn) AS retained_bytes FROM pg_replication_slots) AS holdup_r"
-);
+const SLOTS_WITH_STATE: &str = slots!(", wal_status, safe_wal_size");
+
+/// From 17 on it says since when a slot has no reader.
+const SLOTS_WITH_TIME: &str =
+    slots!(", wal_status, safe_wal_size, extract(epoch FROM clock_timestamp() - inactive_since) AS inactive_seconds");
 
 /// WAL position and transaction ids of all servers since 10; only 14 added a view of WAL
 /// statistics.
@@ -139,6 +150,8 @@ const TEMPORARY_FILES: &str = "(SELECT count(*) AS temporary_files, coalesce(sum
 
 const IO: &str = "pg_stat_io WHERE reads > 0 OR writes > 0 OR extends > 0 OR fsyncs > 0 OR hits > 0";
 
+const OF_SLOT: &[&str] = &["slot", "active", "wal_status", "plugin", "database"];
+
 const OF_PROGRESS: &[&str] = &["pid", "datname", "table", "toast_of", "phase", "command", "worker"];
 
 macro_rules! readings {
@@ -164,10 +177,11 @@ readings![
     (10, ON, "",                      &[],            LOG_AND_IDS,                                           Sample, Anyone),
     (10, ON, "",                      &[],            CONNECTIONS,                                           Sample, Anyone),
     (10, ON, "oldest_xmin",           &["holder", "name"], HOLDERS,                                          Sample, Anyone),
-    (10, 12, "replication_slot",      &["slot", "active"], SLOTS,                                            Sample, Anyone),
-    (13, ON, "replication_slot",      &["slot", "active", "wal_status"], SLOTS_WITH_STATE,                   Sample, Anyone),
+    (10, 12, "replication_slot",      OF_SLOT,        SLOTS,                                                 Sample, Anyone),
+    (13, 16, "replication_slot",      OF_SLOT,        SLOTS_WITH_STATE,                                      Sample, Anyone),
+    (17, ON, "replication_slot",      OF_SLOT,        SLOTS_WITH_TIME,                                       Sample, Anyone),
     (10, ON, "replica",               &[],            REPLICA,                                               Sample, Anyone),
-    (10, ON, "stat_replication",      &["application_name", "client_addr"], REPLICATION,                     Sample, Statistics),
+    (10, ON, "stat_replication",      &["application_name", "client_addr", "slot"], REPLICATION,             Sample, Statistics),
     (10, ON, "progress_vacuum",       OF_PROGRESS,    progress!("pg_stat_progress_vacuum"),                  Sample, Statistics),
     (13, ON, "progress_analyze",      OF_PROGRESS,    progress!("pg_stat_progress_analyze"),                 Sample, Statistics),
     (12, ON, "progress_create_index", OF_PROGRESS,    progress!("pg_stat_progress_create_index"),            Sample, Statistics),

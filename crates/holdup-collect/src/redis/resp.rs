@@ -27,26 +27,37 @@ pub(super) fn command(words: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// All replies of an answer.
-///
-/// # Errors
-/// If it is cut off, or no such protocol; nothing of it is repeated.
-pub(super) fn replies(mut bytes: &[u8]) -> Result<Vec<Reply>, &'static str> {
-    let mut all = Vec::new();
-    while !bytes.is_empty() {
-        all.push(reply(&mut bytes, DEPTH)?);
-    }
-    Ok(all)
+/// Why there is no reply.
+#[derive(Debug, PartialEq, Eq)]
+enum Fault {
+    /// The answer goes on.
+    CutOff,
+    Foreign(&'static str),
 }
 
-fn reply(bytes: &mut &[u8], depth: u32) -> Result<Reply, &'static str> {
-    const CUT: &str = "its answer is cut off";
-    const OTHER: &str = "it answers, but not in the protocol of Redis";
-    let (&kind, rest) = bytes.split_first().ok_or(CUT)?;
+/// The `count` replies of an answer; none while it is cut off.
+///
+/// # Errors
+/// If it is in another protocol; nothing of it is repeated.
+pub(super) fn replies(mut bytes: &[u8], count: usize) -> Result<Option<Vec<Reply>>, &'static str> {
+    let mut all = Vec::new();
+    while all.len() < count {
+        match reply(&mut bytes, DEPTH) {
+            Ok(reply) => all.push(reply),
+            Err(Fault::CutOff) => return Ok(None),
+            Err(Fault::Foreign(why)) => return Err(why),
+        }
+    }
+    Ok(Some(all))
+}
+
+fn reply(bytes: &mut &[u8], depth: u32) -> Result<Reply, Fault> {
+    const OTHER: Fault = Fault::Foreign("it answers, but not in the protocol of Redis");
+    let (&kind, rest) = bytes.split_first().ok_or(Fault::CutOff)?;
     if !b"+-:$*".contains(&kind) {
         return Err(OTHER);
     }
-    let end = rest.windows(2).position(|two| two == b"\r\n").ok_or(CUT)?;
+    let end = rest.windows(2).position(|two| two == b"\r\n").ok_or(Fault::CutOff)?;
     let (line, behind) = (String::from_utf8_lossy(&rest[..end]).into_owned(), &rest[end + 2..]);
     *bytes = behind;
     let number = || line.parse::<i64>().map_err(|_| OTHER);
@@ -56,14 +67,18 @@ fn reply(bytes: &mut &[u8], depth: u32) -> Result<Reply, &'static str> {
         b':' => Ok(Reply::Number(number()?)),
         b'$' => {
             let Ok(length) = usize::try_from(number()?) else { return Ok(Reply::Nothing) };
-            let text = bytes.get(..length).ok_or(CUT)?;
+            let text = bytes.get(..length).ok_or(Fault::CutOff)?;
             let text = String::from_utf8_lossy(text).into_owned();
-            *bytes = bytes[length..].strip_prefix(b"\r\n").ok_or(CUT)?;
+            let rest = bytes.get(length..length.saturating_add(2)).ok_or(Fault::CutOff)?;
+            if rest != b"\r\n" {
+                return Err(OTHER);
+            }
+            *bytes = &bytes[length + 2..];
             Ok(Reply::Text(text))
         }
         _ => {
             let Ok(length) = usize::try_from(number()?) else { return Ok(Reply::Nothing) };
-            let depth = depth.checked_sub(1).ok_or("its answer is nested too deeply")?;
+            let depth = depth.checked_sub(1).ok_or(Fault::Foreign("its answer is nested too deeply"))?;
             // No room is made for what may not be there.
             let mut list = Vec::new();
             for _ in 0..length {
@@ -90,22 +105,23 @@ mod tests {
         let inner = Reply::List(vec![text("")]);
         let list = Reply::List(vec![Reply::Number(1), inner]);
         let error = Reply::Error("NOPERM no".to_owned());
-        assert_eq!(
-            replies(answer).unwrap(),
-            [text("OK"), error, Reply::Number(-7), text("a\r\n"), Reply::Nothing, list].into_iter().collect::<Vec<_>>()
-        );
+        let all = [text("OK"), error, Reply::Number(-7), text("a\r\n"), Reply::Nothing, list];
+        assert_eq!(replies(answer, all.len()).unwrap().unwrap(), all);
     }
 
     #[test]
-    fn a_cut_or_foreign_answer_is_refused_wherever_it_ends() {
+    fn an_answer_in_pieces_is_waited_for_and_a_foreign_one_is_refused() {
         let answer = b"*2\r\n:1\r\n$5\r\nhello\r\n";
-        assert!(replies(answer).is_ok());
-        for end in 1..answer.len() {
-            assert!(replies(&answer[..end]).is_err(), "{end}");
+        assert!(replies(answer, 1).unwrap().is_some());
+        for end in 0..answer.len() {
+            assert_eq!(replies(&answer[..end], 1), Ok(None), "{end}");
         }
-        for foreign in ["HTTP/1.1 400 Bad Request\r\n\r\n", "$9999999999\r\nx", "*9999999999\r\n", ":x\r\n"] {
-            assert!(replies(foreign.as_bytes()).is_err(), "{foreign}");
+        assert_eq!(replies(answer, 2), Ok(None), "one more is asked for");
+        assert_eq!(replies(b"$9999999999\r\nx", 1), Ok(None));
+        assert_eq!(replies(b"*9999999999\r\n", 1), Ok(None));
+        for foreign in ["HTTP/1.1 400 Bad Request\r\n\r\n", ":x\r\n", "$1\r\nab\r\n"] {
+            assert!(replies(foreign.as_bytes(), 1).is_err(), "{foreign}");
         }
-        assert!(replies(&b"*1\r\n".repeat(100)).is_err());
+        assert!(replies(&b"*1\r\n".repeat(100), 1).is_err());
     }
 }

@@ -28,11 +28,14 @@ fn a_server_and_its_replica() {
     };
     let mut above = watch(&server.address("watcher", ""));
     above.probe().expect("it can be watched");
-    let behind = [("application_name", "walreceiver")];
+    let behind = [("application_name", "walreceiver"), ("slot", "followed")];
     let seen = until(above.as_mut(), "replica and slots", |batch| {
         has(batch, "stat_replication_replay_lag_bytes", &behind)
             && has(batch, "replication_slot_retained_bytes", &[("slot", "followed"), ("active", "1")])
             && has(batch, "replication_slot_retained_bytes", &[("slot", "read_by_nobody"), ("active", "0")])
+            // A logical slot says what is confirmed, and what it decodes with.
+            && has(batch, "replication_slot_unconfirmed_bytes", &[("slot", "read_by_nobody"), ("plugin", "test_decoding")])
+            && !has(batch, "replication_slot_unconfirmed_bytes", &[("slot", "followed")])
             && has(batch, "oldest_xmin_age_transactions", &[("holder", "slot"), ("name", "read_by_nobody")])
             // What is read there is told here, and held by its slot.
             && has(batch, "oldest_xmin_age_transactions", &[("holder", "slot"), ("name", "followed")])

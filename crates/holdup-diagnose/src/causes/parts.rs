@@ -6,6 +6,7 @@ pub(crate) mod clearing;
 pub(crate) mod cloud;
 pub(crate) mod cpu_work;
 pub(crate) mod identifier;
+pub(crate) mod one_thread;
 pub(super) mod opened;
 pub(crate) mod present;
 pub(crate) mod slow_device;

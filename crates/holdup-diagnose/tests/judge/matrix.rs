@@ -390,8 +390,11 @@ fn words_without_columns(fixture: &Fixture) -> Vec<(&'static str, &'static str, 
 }
 
 /// Metrics that a rule goes by and that a recording need not have, by how their names begin.
-const OWN_FIGURES: [(&str, &str); 9] = [
+const OWN_FIGURES: [(&str, &str); 12] = [
+    ("cache_misses", "redis_"),
     ("slow_command", "redis_"),
+    ("persistence_pause", "redis_"),
+    ("output_buffer_limit", "redis_"),
     // By events of the kernel's log, and by spans.
     ("disk_errors", "kernel_"),
     ("service_fails", "spans_"),

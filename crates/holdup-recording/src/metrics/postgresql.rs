@@ -29,12 +29,16 @@ metrics! {
     Gauge OLDEST_TRANSACTION: Seconds = "postgresql_oldest_transaction_seconds", "Age of the oldest transaction";
     Gauge STAT_STATEMENTS_ENTRIES: Count = "postgresql_stat_statements_entries", "Entries of `pg_stat_statements`";
     Counter STAT_STATEMENTS_DEALLOC: Count = "postgresql_stat_statements_dealloc", "Times that `pg_stat_statements` dropped entries for lack of room";
-    Gauge REPLICATION_SLOT_RETAINED_BYTES: Bytes = "postgresql_replication_slot_retained_bytes", "Write-ahead log that a `slot` keeps; `active` is 1 while a reader is connected, `wal_status` is the server's word for the log's state";
+    Gauge REPLICATION_SLOT_RETAINED_BYTES: Bytes = "postgresql_replication_slot_retained_bytes", "Write-ahead log that a `slot` keeps; `active` is 1 while a reader is connected, `wal_status` is the server's word for the log's state, `plugin` and `database` those of a logical slot";
+    Gauge REPLICATION_SLOT_UNCONFIRMED_BYTES: Bytes = "postgresql_replication_slot_unconfirmed_bytes", "Of it, the log that the reader of a logical `slot` has not confirmed (confirmed_flush_lsn)";
+    Gauge REPLICATION_SLOT_INACTIVE: Seconds = "postgresql_replication_slot_inactive_seconds", "Time for which a `slot` has had no reader, from 17 on";
     Gauge REPLICATION_SLOT_ACTIVE: Count = "postgresql_replication_slot_active", "1 while a `slot` has a reader, 0 while it has none; pasted outputs have it";
     Gauge REPLICATION_SLOT_SAFE_WAL_SIZE: Bytes = "postgresql_replication_slot_safe_wal_size", "Log that may still be written before a `slot` loses what it needs (max_slot_wal_keep_size)";
     Gauge REPLICA_REPLAYED_AGE: Seconds = "postgresql_replica_replayed_age_seconds", "Age of the last transaction that this replica has replayed";
     Gauge REPLICA_REPLAY_LAG_BYTES: Bytes = "postgresql_replica_replay_lag_bytes", "Log that this replica has received and not replayed";
     Gauge STAT_REPLICATION_REPLAY_LAG: Seconds = "postgresql_stat_replication_replay_lag_seconds", "How long the primary's latest log took until a replica (`application_name`) had replayed it";
+    Gauge STAT_REPLICATION_SENT_LAG_BYTES: Bytes = "postgresql_stat_replication_sent_lag_bytes", "Log that was not sent to a reader (`application_name`, with its `slot`)";
+    Gauge STAT_REPLICATION_FLUSH_LAG_BYTES: Bytes = "postgresql_stat_replication_flush_lag_bytes", "Log that a reader has not flushed";
     Gauge STAT_REPLICATION_REPLAY_LAG_BYTES: Bytes = "postgresql_stat_replication_replay_lag_bytes", "Log that a replica (`application_name`) has not replayed";
     Counter WAL_POSITION_BYTES: Bytes = "postgresql_wal_position_bytes", "Position in the write-ahead log";
 

@@ -8,6 +8,8 @@ metrics! {
     Counter COMMAND_TIME: Seconds = "redis_command_time_seconds_total", "CPU time of calls, by `command`";
     Gauge KEYS: Count = "redis_keys", "Keys by `database`";
     Gauge KEYS_EXPIRING: Count = "redis_keys_expiring", "Of them, those with an expiry";
+    Counter ERRORS: Count = "redis_errors_total", "Errors that the server answered, by `error`, its first word";
+    Gauge LATEST_FORK: Seconds = "redis_latest_fork_seconds", "Time for which the latest fork stopped the server";
     Gauge REPLICA_LAG: Seconds = "redis_replica_lag_seconds", "Time since a `replica` last acknowledged";
 
     Gauge INFO_CONNECTED_CLIENTS: Count = "redis_info_connected_clients", "Open connections of clients";
@@ -24,6 +26,9 @@ metrics! {
     Counter INFO_USED_CPU_USER: Seconds = "redis_info_used_cpu_user", "CPU time outside of it";
     Gauge INFO_UPTIME_IN: Seconds = "redis_info_uptime_in_seconds", "Time since the server started";
     Counter INFO_AOF_DELAYED_FSYNC: Count = "redis_info_aof_delayed_fsync", "Syncs of the append-only file that waited for the one before";
+
+    Counter INFO_TOTAL_FORKS: Count = "redis_info_total_forks", "Forks: for a snapshot, a rewrite of the append-only file, a replica";
+    Counter INFO_CLIENT_OUTPUT_BUFFER_LIMIT_DISCONNECTIONS: Count = "redis_info_client_output_buffer_limit_disconnections", "Clients disconnected because their answers were not read";
 
     @family INFO: "as the field's name ends; memory in bytes" = "redis_info_", "Every other number of `INFO`: the field's name";
 }

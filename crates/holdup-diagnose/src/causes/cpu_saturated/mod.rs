@@ -46,7 +46,7 @@ pub const DEFINITION: Definition = Definition {
                 Of(Cause::OldSnapshot),
                 Of(Cause::ConnectionStorm),
             ],
-            &[Of(Cause::StatementMixChanged)],
+            &[Of(Cause::StatementMixChanged), Of(Cause::CacheMisses)],
             &[With(Trait::Load)],
         ]),
     ],

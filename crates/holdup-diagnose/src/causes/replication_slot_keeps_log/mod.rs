@@ -24,10 +24,10 @@ const DOC: Doc = Doc {
     needs: "The slots (--watch postgresql://…, SELECT * FROM pg_replication_slots in pasted text), or a cloud's figures (OldestReplicationSlotLag).",
     predicts: "A slot is not active, and the log that it keeps is gigabytes and grows with each write.",
     clears: "Every slot keeps less than a gigabyte; or the server has none.",
-    looks_like: "Log that archive_command cannot archive stays, too (pg_stat_archiver: failed_count), and so does that of wal_keep_size and of a long checkpoint.",
+    looks_like: "A reader that has confirmed all, of which an open transaction keeps the log: end that transaction. Log that archive_command cannot archive stays, too (pg_stat_archiver: failed_count), and so does that of wal_keep_size and of a long checkpoint.",
     fix: "Start the slot's reader again, or drop the slot if it is not needed. The next checkpoint frees the log. Then set max_slot_wal_keep_size, so that a lost reader cannot fill the disk.",
     prove: "The slot is gone or its lag falls, and the free space of the volume rises after the next checkpoint.",
-    references: "PostgreSQL documentation: pg_replication_slots (wal_status, safe_wal_size), Replication Slots, max_slot_wal_keep_size; Amazon RDS user guide: OldestReplicationSlotLag, TransactionLogsDiskUsage.",
+    references: "PostgreSQL documentation: pg_replication_slots (confirmed_flush_lsn, inactive_since, wal_status, safe_wal_size), pg_stat_replication, Replication Slots, max_slot_wal_keep_size; Amazon RDS user guide: OldestReplicationSlotLag, TransactionLogsDiskUsage.",
 };
 
 /// Shows it in one command.
@@ -69,6 +69,7 @@ mod tests {
 
     const DB: &str = "postgresql://db";
     const GIB: f64 = 1_073_741_824.0;
+    const MIB: f64 = 1_048_576.0;
 
     fn chance(made: &SyntheticRecording) -> f64 {
         made.with(|case| {
@@ -90,6 +91,41 @@ mod tests {
         let Ok(Outcome::Uncounted(found, _)) = made.judge(&DEFINITION) else { panic!("not found") };
         let text = &found.evidence[0].text;
         assert!(text.contains("slot warehouse has no reader and keeps 13 GiB") && text.contains("10 MB/s"), "{text}");
+    }
+
+    #[test]
+    fn the_evidence_names_what_holds_a_slot() {
+        let labels = [("slot", "warehouse"), ("active", "1"), ("plugin", "pgoutput"), ("database", "shop")];
+        let put = |made: SyntheticRecording, of: &str, labels: &[(&str, &str)], value: f64| {
+            made.gauge(DB, &format!("postgresql_{of}"), labels, value)
+        };
+        let text = |made: &SyntheticRecording| {
+            let Ok(Outcome::Uncounted(found, _)) = made.judge(&DEFINITION) else { panic!("not found") };
+            found.evidence[0].text.clone()
+        };
+        let kept = put(SyntheticRecording::new(20), "replication_slot_retained_bytes", &labels, 20.0 * GIB);
+        let open = text(&put(kept.clone(), "replication_slot_unconfirmed_bytes", &labels, 2.0 * MIB));
+        assert!(open.contains("slot warehouse (pgoutput, database shop) has a reader"), "{open}");
+        assert!(open.contains("confirmed all but 2") && open.contains("an open transaction keeps the rest"), "{open}");
+        let behind = put(kept.clone(), "replication_slot_unconfirmed_bytes", &labels, 20.0 * GIB);
+        let reader = [("application_name", "debezium"), ("slot", "warehouse")];
+        let of = [("sent", 3.0 * MIB), ("flush", 2.0 * GIB), ("replay", 20.0 * GIB)];
+        let behind = of.iter().fold(behind, |made, (stage, value)| {
+            put(made, &format!("stat_replication_{stage}_lag_bytes"), &reader, *value)
+        });
+        let behind = text(&behind);
+        assert!(
+            behind.contains("debezium was sent all but 3") && behind.contains("applied all but 20 GiB"),
+            "{behind}"
+        );
+        let idle = [("slot", "warehouse"), ("active", "0")];
+        let idle = put(
+            put(SyntheticRecording::new(20), "replication_slot_retained_bytes", &idle, 20.0 * GIB),
+            "replication_slot_inactive_seconds",
+            &idle,
+            10_800.0,
+        );
+        assert!(text(&idle).contains("nothing has read it for"), "{}", text(&idle));
     }
 
     #[test]

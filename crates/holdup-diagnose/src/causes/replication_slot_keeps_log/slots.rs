@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
 use holdup_recording::metrics::{self, Metric};
-use holdup_recording::words::{bytes, bytes_per_second};
+use holdup_recording::words::{bytes, bytes_per_second, thousands};
 use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::view::stretches::within;
@@ -20,6 +20,9 @@ const MUCH: f64 = 10.0 * USUAL;
 
 /// Log that is this many times the data is not that of two checkpoints.
 const MORE: f64 = 2.0;
+
+/// Less than this share (0-1) of the log that a slot keeps is not what its reader has yet to confirm.
+const LEFT: f64 = 0.5;
 
 /// Most slots that are named.
 const SHOWN: usize = 4;
@@ -88,10 +91,51 @@ fn of_server(view: &View<'_>) -> Shown {
         let losing = of.labels.get("wal_status").filter(|status| LOSING.contains(status));
         let reader = if is_idle { "has no reader and" } else { "has a reader and" };
         let status = losing.map_or_else(String::new, |status| format!("; its log is {status}"));
-        let text = format!("slot {name} {reader} keeps {} of log{}{status}", bytes(kept), of.pace());
+        let holds = if is_idle { unread(view, name) } else { stages(view, name, kept) };
+        let text = format!(
+            "slot {name}{} {reader} keeps {} of log{}{status}{}",
+            logical(of.labels),
+            bytes(kept),
+            of.pace(),
+            holds.unwrap_or_default()
+        );
         (worth(kept, is_idle, losing.is_some()), evidence(view, metric, &of, text))
     });
     shown.collect()
+}
+
+/// What a logical slot decodes with, and whose changes.
+fn logical(labels: &Labels) -> String {
+    let (plugin, database) = (labels.get("plugin"), labels.get("database"));
+    plugin.zip(database).map_or_else(String::new, |(plugin, database)| format!(" ({plugin}, database {database})"))
+}
+
+/// The last figure of a slot, and its labels.
+fn last<'v>(view: &View<'v>, metric: Metric, slot: &str) -> Option<(f64, &'v Labels)> {
+    let all = slots(view, metric, "slot");
+    all.get(slot).map(|of| (of.last.1, of.labels))
+}
+
+/// Since when nothing reads a slot.
+fn unread(view: &View<'_>, slot: &str) -> Option<String> {
+    let (seconds, _) = last(view, metrics::postgresql::REPLICATION_SLOT_INACTIVE, slot)?;
+    (seconds >= 1.0).then(|| format!("; nothing has read it for {} s", thousands(seconds)))
+}
+
+/// How far the reader of a slot that keeps so many bytes has come, and which of its stages is behind.
+fn stages(view: &View<'_>, slot: &str, kept: f64) -> Option<String> {
+    let behind = |metric| last(view, metric, slot);
+    let unconfirmed = behind(metrics::postgresql::REPLICATION_SLOT_UNCONFIRMED_BYTES);
+    if let Some((unconfirmed, _)) = unconfirmed.filter(|(of, _)| kept >= USUAL && *of < LEFT * kept) {
+        let confirmed = bytes(unconfirmed.max(0.0));
+        return Some(format!("; the reader has confirmed all but {confirmed}, and an open transaction keeps the rest"));
+    }
+    let (replayed, of) = behind(metrics::postgresql::STAT_REPLICATION_REPLAY_LAG_BYTES)?;
+    let (sent, _) = behind(metrics::postgresql::STAT_REPLICATION_SENT_LAG_BYTES)?;
+    let (flushed, _) = behind(metrics::postgresql::STAT_REPLICATION_FLUSH_LAG_BYTES)?;
+    let name = of.get("application_name").unwrap_or("its reader");
+    let [sent, flushed, replayed] = [sent, flushed, replayed].map(|of| bytes(of.max(0.0)));
+    Some(format!("; {name} was sent all but {sent}, has flushed all but {flushed} and applied all but {replayed}"))
 }
 
 /// Slots without a reader of which nothing says how much they keep: each keeps more with every write.

@@ -1,11 +1,13 @@
 //! One command keeps the one thread of a Redis server, and all others wait for it.
 
+mod busy;
 mod signs;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
+use super::parts::one_thread::{self, Kept};
 use super::{Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, Trait, ms, percent};
 use crate::case::Case;
 use crate::change::Fix;
@@ -21,6 +23,7 @@ pub const DEFINITION: Definition = Definition {
     occurs: Occurs::OnRedis,
     traits: &[Trait::LongStatement],
     signs: Some(signs::find),
+    is_answered: signs::has_slow_log,
     errors: &[(holdup_recording::events::SLOW_COMMAND, crate::strength::FAIR)],
     ..Definition::new(Cause::SlowCommand, DOC, Judge::Alone(judge), &NEXT)
 };
@@ -30,9 +33,9 @@ const DOC: Doc = Doc {
     what: "Redis and Valkey execute one command at a time. A command that walks through all keys or a large collection (KEYS, HGETALL, SMEMBERS, LRANGE, SORT, a Lua script, DEL of a large key) keeps that one thread for milliseconds to seconds.",
     hurts: "Commands that take microseconds wait for the slow one, on every connection. The server's CPU is one core at most, so that the host looks idle.",
     needs: "The server's figures and its slow log (--watch redis://…, with +slowlog|get), and the rate of requests.",
-    predicts: "Commands of the slow log keep the thread for a large share of the time: a command that arrives at random waits for the sum of their squared durations over twice the time.",
-    clears: "The slow log is empty, or the wait that its commands make is a small share of the delay.",
-    looks_like: "A fork for persistence, an expiry cycle or swapping: the server stands still without a slow command. A network or a client that is slow: commands are short by the server's account. A slow log with a limit above the commands that hurt.",
+    predicts: "Commands of the slow log keep the thread for a large share of the time. A command that arrives at random waits for the sum of their squared durations over twice the time. Or one command keeps the thread for most of the time, by the times of each command, though no call is long enough for the slow log.",
+    clears: "The slow log is empty and no single command keeps the thread, or the wait that they make is a small share of the delay.",
+    looks_like: "A fork for persistence (persistence_pause), an expiry cycle or swapping: the server stands still without a slow command. A thread that many short commands keep busy: that is demand. A network or a client that is slow: commands are short by the server's account. A slow log with a limit above the commands that hurt.",
     fix: "Ask for parts: SCAN, HSCAN and SSCAN instead of KEYS, HGETALL and SMEMBERS, ranges with a bound, UNLINK instead of DEL. Move reports to a replica. Split large collections.",
     prove: "The same load again: the slow log stays empty, and the time of one command no longer stands out.",
     references: "Redis documentation: Diagnosing latency issues; SLOWLOG GET; INFO (commandstats). L. Kleinrock, Queueing Systems, Volume 1 (1975), section 5.2: residual life.",
@@ -51,21 +54,14 @@ const ENABLE: &str = "--watch redis://USER@HOST:PORT, with +slowlog|get";
 struct Slow<'a> {
     /// The longest.
     longest: &'a Statement,
-    /// Number of them.
-    count: usize,
-    /// Seconds of the thread that they took.
-    busy_s: f64,
-    /// What a command that arrives at any time waits for them on average, seconds.
-    wait_s: f64,
-    /// Commands of a request.
-    commands: f64,
+    kept: Kept,
 }
 
 impl Slow<'_> {
     /// What they cost a request on average, milliseconds: each of its commands waits, and the slow ones are
     /// commands of requests themselves.
     fn of_request_ms(&self, requests: f64) -> f64 {
-        1e3 * (self.commands * self.wait_s + self.busy_s / requests.max(1.0))
+        self.kept.waited_ms() + 1e3 * self.kept.total_s() / requests.max(1.0)
     }
 }
 
@@ -74,8 +70,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let requests = case.completed_in(view.window)?;
     let worst = |view: &View<'_>, requests: f64| -> Result<Option<(f64, Evidence)>, Missing> {
         let all = slow_commands(view, requests)?;
-        let costs = all.iter().map(|slow| (slow.of_request_ms(requests), evidence(view, slow)));
-        Ok(costs.max_by(|a, b| a.0.total_cmp(&b.0)))
+        let logged = all.iter().map(|slow| (slow.of_request_ms(requests), evidence(view, slow)));
+        let busy = busy::all(view);
+        let counted = busy.iter().filter_map(|busy| busy.cost(view, requests));
+        Ok(logged.chain(counted).max_by(|a, b| a.0.total_cmp(&b.0)))
     };
     let Some((now_ms, evidence)) = worst(&view, requests)? else {
         return Ok(Outcome::Cleared(none_evidence(&view).into_iter().collect()));
@@ -112,36 +110,31 @@ fn slow_commands<'a>(view: &View<'a>, requests: f64) -> Result<Vec<Slow<'a>>, Mi
     view.counter(processed, &[], ENABLE)?;
     let mut by_server: BTreeMap<&str, Vec<&Statement>> = BTreeMap::new();
     for row in &view.recording.tables.statements.rows {
-        if row.kind == "execution" && row.source.starts_with("redis:") && view.window.contains(row.observed_at) {
+        let is_slow = row.kind == "execution" && row.source.starts_with("redis:");
+        if is_slow && !one_thread::is_persistence(&row.digest_text) && view.window.contains(row.observed_at) {
             by_server.entry(&row.source).or_default().push(row);
         }
     }
-    let window_s = view.window.seconds().max(1e-3);
     let of_server = |(source, rows): (&&'a str, &Vec<&'a Statement>)| {
         let longest = *rows.iter().max_by_key(|row| row.duration_ns)?;
-        let seconds = || rows.iter().map(|row| row.duration_ns as f64 / 1e9);
-        let commands = view.counter_where(|of| of == *source, processed, &[], ENABLE).map_or(0.0, |all| all.delta);
-        Some(Slow {
-            longest,
-            count: rows.len(),
-            busy_s: seconds().sum(),
-            wait_s: seconds().map(|s| s * s).sum::<f64>() / (2.0 * window_s),
-            commands: commands / requests.max(1.0),
-        })
+        let seconds = rows.iter().map(|row| row.duration_ns as f64 / 1e9).collect();
+        Some(Slow { longest, kept: Kept::new(view, source, seconds, requests) })
     };
     Ok(by_server.iter().filter_map(of_server).collect())
 }
 
 fn evidence(view: &View<'_>, slow: &Slow<'_>) -> Evidence {
-    let Slow { longest, count, busy_s, wait_s, commands } = slow;
+    let Slow { longest, kept } = slow;
     let labels = Labels::new([("kind", "execution"), ("digest", longest.digest.as_str())]);
-    let busy = percent((busy_s / view.window.seconds().max(1e-3)).min(1.0));
+    let busy = percent((kept.total_s() / view.window.seconds().max(1e-3)).min(1.0));
     let text = format!(
-        "{count} slow commands kept the one thread of {} for {busy} of the time, {} took {}: each of the {commands:.1} commands of a request waited {} for them",
+        "{} slow commands kept the one thread of {} for {busy} of the time, {} took {}: each of the {:.1} commands of a request waited {} for them",
+        kept.seconds.len(),
         longest.source,
         longest.digest_text,
         ms(longest.duration_ns as f64 / 1e6),
-        ms(wait_s * 1e3),
+        kept.commands,
+        ms(kept.wait_s * 1e3),
     );
     Evidence::new("statements", "duration_ns", labels, view.window, busy, "about none", text)
 }

@@ -3,7 +3,7 @@
 
 use super::parts::clearing;
 use super::{
-    Cause, CauseFinding, Contribution, Definition, Doc, Judge, Outcome, Role, Source::Of, ms, percent, thousands,
+    Cause, CauseFinding, Contribution, Definition, Doc, Edge, Judge, Outcome, Role, Source::Of, ms, percent, thousands,
 };
 use crate::case::Case;
 use crate::change::Fix;
@@ -15,6 +15,8 @@ use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, Window};
 
 pub const DEFINITION: Definition = Definition {
+    // What a cache no longer has, the database is asked for.
+    follows_from: &[Edge::same_time(&[&[Of(Cause::CacheMisses)]])],
     adds_to: &[
         // Which statement grew, and what it makes the server do or waits for, are two answers about the
         // same time.
