@@ -1,8 +1,9 @@
-//! A connection to a database of either dialect: the answer of one statement at a time. MongoDB's,
-//! which has commands and documents instead, is beside it; both speak over a [`Channel`]. The
+//! A connection to a database of either dialect: the answer of one statement at a time. MongoDB's, of
+//! commands and documents, and Kafka's, of requests, are beside it; all speak over a [`Channel`]. The
 //! protocols are in `holdup-protocol`; this is their caller. What an error means is for each
 //! collector to say.
 
+mod calls;
 mod channel;
 #[cfg(feature = "mongodb")]
 mod documents;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use holdup_protocol::database::{Dialect, Error, Event, Login, Session, Statement, TlsMode};
 
+pub(crate) use self::calls::CallLine;
 use self::channel::Channel;
 #[cfg(feature = "mongodb")]
 pub(crate) use self::documents::DocumentLine;
