@@ -43,6 +43,7 @@ pub(crate) mod old_snapshot;
 pub(crate) mod on_disk_temporary_tables;
 pub(crate) mod out_of_memory_kill;
 mod parts;
+pub(crate) mod pipeline_stage_lag;
 pub(crate) mod plan_changed;
 pub(crate) mod process_stopped;
 pub(crate) mod readahead_too_large;
