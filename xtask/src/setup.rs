@@ -1,4 +1,4 @@
-//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, PgBouncer, FerretDB, nginx, HAProxy, ClickHouse, five app servers, Prometheus, tcpdump, Python with readers of
+//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, PgBouncer, FerretDB, nginx, HAProxy, ClickHouse, Kafka, five app servers, Prometheus, tcpdump, Python with readers of
 //! Parquet and JSON Schema, Node and a driver for it; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as
 //! root, PyPI into target/py, npm into target/node, crates.io into target/tools); otherwise it says what to install and fails.
 
@@ -88,6 +88,7 @@ pub fn run(root: &Path) -> Result<Tools> {
     }
     hypopg(root)?;
     clickhouse(root);
+    kafka(root);
     let python = python(root)?;
     let tools = node::find(root, &python)?;
     node::drivers(root, &tools)?;
@@ -101,6 +102,15 @@ pub fn run(root: &Path) -> Result<Tools> {
 fn clickhouse(root: &Path) {
     if let Err(why) = server(root, "clickhouse-server") {
         println!("   no clickhouse-server, so the tests with it are skipped ({why:#})");
+    }
+}
+
+/// Kafka's jars from Maven's repository, in the user's cache. Its test is skipped where they are not to be had, and says why.
+fn kafka(root: &Path) {
+    let mut fetch = command(root, "sh", &["labs/kit/kafka.sh", "fetch"]);
+    fetch.stdout(Stdio::null());
+    if let Err(why) = run_command(fetch) {
+        println!("   no Kafka, so the test with it is skipped ({why:#})");
     }
 }
 

@@ -34,6 +34,8 @@ pub enum Kind {
     MongoDb,
     /// Redis or Valkey.
     Redis,
+    /// Kafka.
+    Kafka,
     /// Anything that answers `GET /metrics` in Prometheus' text format.
     Prometheus,
     /// A server of applications, seen from outside.
@@ -64,6 +66,8 @@ pub struct WatchableSource {
 struct Known {
     /// Prefixes of its process's name. The kernel cuts names at 15 bytes.
     names: &'static [&'static str],
+    /// Its port, where other programs have that name, too.
+    port: Option<u16>,
     kind: Kind,
     /// The address for `--watch`, with `HOST` for host and port.
     watch: &'static str,
@@ -72,7 +76,7 @@ struct Known {
     of_several: &'static str,
 }
 
-const KNOWN: [Known; 6] = [
+const KNOWN: [Known; 7] = [
     Known {
         of_several: "it listens on N ports: prefer its extra_port, which answers when the thread pool does not",
         ..known(&["mariadbd", "mysqld"], Kind::Mysql, "mysql://USER@HOST", ACCOUNT)
@@ -90,12 +94,16 @@ const KNOWN: [Known; 6] = [
     },
     known(&["mongod", "mongos", "ferretdb"], Kind::MongoDb, "mongodb://USER@HOST/", ACCOUNT),
     known(&["redis-server", "valkey-server"], Kind::Redis, "redis://HOST", "with an account: redis://USER@HOST"),
+    Known {
+        port: Some(9092),
+        ..known(&["java"], Kind::Kafka, "kafka://HOST", "if it is Kafka; with an account: kafka://USER@HOST")
+    },
 ];
 
 const ACCOUNT: &str = "fill in the account";
 
 const fn known(names: &'static [&'static str], kind: Kind, watch: &'static str, note: &'static str) -> Known {
-    Known { names, kind, watch, note, of_several: note }
+    Known { names, port: None, kind, watch, note, of_several: note }
 }
 
 /// App servers by the prefix of their name: the servers themselves, and the language runtimes they
@@ -147,7 +155,8 @@ struct Server {
 
 impl Server {
     fn known(&self) -> Option<&'static Known> {
-        KNOWN.iter().find(|known| self.is_one_of(known.names))
+        let is_port = |known: &Known| known.port.is_none_or(|port| port == self.port);
+        KNOWN.iter().find(|known| self.is_one_of(known.names) && is_port(known))
     }
 
     fn is_one_of(&self, names: &[&str]) -> bool {
@@ -313,6 +322,9 @@ mod tests {
         assert_eq!(watches(&server("pgbouncer", "::"), 1, false), pool);
         assert_eq!(watches(&server("proxysql", "::"), 2, false), ["proxysql://USER@127.0.0.1:3306", "pid:71"]);
         assert_eq!(watches(&server("mongod", "::"), 1, false), ["mongodb://USER@127.0.0.1:3306/", "pid:71"]);
+        assert_eq!(watches(&server("java", "::"), 1, false), ["server:3306", "pid:71"]);
+        let kafka = Server { port: 9092, ..server("java", "::") };
+        assert_eq!(watches(&kafka, 2, false), ["kafka://127.0.0.1:9092", "pid:71"]);
         assert_eq!(watches(&server("app", "::"), 1, true), ["prometheus:http://127.0.0.1:3306/metrics", "pid:71"]);
         assert_eq!(watches(&server("app", "::"), 1, false), ["pid:71"]);
         assert_eq!(watches(&server("puma 5.6.5 (tcp", "::"), 1, false), ["server:3306", "pid:71"]);

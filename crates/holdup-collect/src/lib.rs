@@ -29,6 +29,8 @@ pub mod haproxy;
 pub mod hardware;
 pub mod host;
 pub mod http;
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod kafka;
 pub mod kubernetes;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod line;

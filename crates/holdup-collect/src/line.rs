@@ -1,8 +1,9 @@
-//! A connection to a database of either dialect: the answer of one statement at a time. MongoDB's and
-//! Redis', which have commands instead, are beside it; all speak over a [`Channel`]. The
+//! A connection to a database of either dialect: the answer of one statement at a time. Redis' and MongoDB's,
+//! of commands, and Kafka's, of requests, are beside it; all speak over a [`Channel`]. The
 //! protocols are in `holdup-protocol`; this is their caller. What an error means is for each
 //! collector to say.
 
+mod calls;
 mod channel;
 #[cfg(feature = "mongodb")]
 mod documents;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use holdup_protocol::database::{Dialect, Error, Event, Login, Session, Statement, TlsMode};
 
+pub(crate) use self::calls::CallLine;
 use self::channel::Channel;
 #[cfg(feature = "mongodb")]
 pub(crate) use self::documents::DocumentLine;

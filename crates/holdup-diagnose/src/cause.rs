@@ -38,6 +38,7 @@ macro_rules! each_cause {
             thread_pool_queue ThreadPoolQueue,
             tickets_exhausted TicketsExhausted,
             replication_wait ReplicationWait,
+            pipeline_stage_lag PipelineStageLag,
             replica_lag ReplicaLag,
             replication_slot_keeps_log ReplicationSlotKeepsLog,
             plan_changed PlanChanged,

@@ -1,5 +1,5 @@
-//! The client side of MySQL, MariaDB, PostgreSQL and MongoDB, without I/O: bytes in, events out. It
-//! knows no sockets, clocks, threads or TLS: it tells the caller when to start TLS, and the caller does
+//! The client side of MySQL, MariaDB, PostgreSQL and MongoDB, and of what is read of Kafka, without
+//! I/O: bytes in, events out. It knows no sockets, clocks, threads or TLS: it tells the caller when to start TLS, and the caller does
 //! the timing.
 //!
 //! It puts statements, or MongoDB's commands, on a database as load: rows are counted, and at most the first row of each
@@ -19,6 +19,7 @@ pub(crate) mod cursor;
 mod event;
 mod inbox;
 mod job;
+pub mod kafka;
 mod login;
 pub mod mongodb;
 pub(crate) mod mysql;

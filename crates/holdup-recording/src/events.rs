@@ -53,6 +53,10 @@ pub const UNKNOWN: &str = "unknown";
 /// statement that undoes it), `since_ns` (when it was last read as it had been, nanoseconds since 1970).
 pub const CHANGED: &str = "changed";
 
+/// Members of a Kafka group came or went, or their partitions were given out anew. Labels: `group`,
+/// `state`, `members`.
+pub const REBALANCE: &str = "rebalance";
+
 /// A container began anew, according to Kubernetes. Labels: `container`, `reason`, `exit_code`,
 /// `signal`, `restarts`.
 pub const CONTAINER_RESTARTED: &str = "container_restarted";
@@ -152,6 +156,7 @@ mod tests {
             CONTAINER_RESTARTED,
             PROBE_FAILED,
             CONTAINER_KILLED,
+            REBALANCE,
             DEADLOCK,
             SEMAPHORE_WAIT,
             RUNTIME_PAUSE,

@@ -6,6 +6,7 @@
 mod certificate;
 pub mod client;
 pub mod ferretdb;
+pub mod kafka;
 pub mod lab;
 mod mariadb;
 mod nginx;

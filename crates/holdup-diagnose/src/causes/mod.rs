@@ -46,6 +46,7 @@ pub(crate) mod out_of_memory_kill;
 pub(crate) mod output_buffer_limit;
 mod parts;
 pub(crate) mod persistence_pause;
+pub(crate) mod pipeline_stage_lag;
 pub(crate) mod plan_changed;
 pub(crate) mod process_stopped;
 pub(crate) mod readahead_too_large;
