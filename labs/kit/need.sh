@@ -20,6 +20,7 @@ program() {
     nghttp2-client) echo h2load ;;
     nginx-light) echo nginx ;;
     postgresql) echo postgres ;;
+    qemu-user-static) echo qemu-aarch64-static ;;
     sysstat) echo iostat ;;
     uwsgi-core) echo uwsgi ;;
     *) echo "$1" ;;

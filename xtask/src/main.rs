@@ -10,6 +10,7 @@ mod ci;
 mod full;
 mod fuzz;
 mod new;
+mod release;
 mod setup;
 mod steps;
 mod supply;
@@ -37,6 +38,9 @@ cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md fro
 cargo xtask new cause NAME        writes a cause's stub and says which lines to add where
 cargo xtask new resource NAME     the same for a resource: what requests wait for
 cargo xtask new collector NAME    the same for a collector
+cargo xtask dist [--target CPU] [--out DIR] [--url BASE] [--twice] [--check] [--no-build]
+                                  what a release consists of, in target/dist/: static programs, packages, an image, checksums;
+                                  made twice and compared; installed and run in roots of their own
 cargo xtask eval EXAM DIR [FLAGS] scores the judge on public data; --help says which exams and flags there are
 cargo xtask strangers [FLAGS]     plays faults drawn by seed on live servers, and scores the judge on them; --help says which flags there are
 cargo xtask bench [NAME] [FLAGS]  runs bench/NAME/NAME.py, unless told holdup beside its peers; --help says which flags there are";
@@ -77,6 +81,7 @@ fn run(words: &[&str]) -> Result<()> {
             steps::run(steps::cargo(&root, &[&["build", "--release", "--quiet"][..], &packages].concat()))?;
             steps::run(steps::command(&root, root.join("target/release/xtask-strangers"), flags))
         }
+        ["dist", flags @ ..] => release::run(&root, &release::Wish::parse(flags)?),
         ["new", kind, name] => new::stub(&root, kind, name),
         ["bench", flags @ ..] => bench::run(&root, flags),
         _ => bail!("usage:\n{USAGE}"),

@@ -70,14 +70,16 @@ impl Tools {
 
     /// PATH for npm and what it starts.
     pub fn path(&self) -> OsString {
-        let mut path = OsString::new();
-        if let Some(dir) = &self.node_dir {
-            path.push(dir);
-            path.push(":");
-        }
-        path.push(std::env::var_os("PATH").unwrap_or_default());
-        path
+        self.node_dir.as_deref().map_or_else(|| std::env::var_os("PATH").unwrap_or_default(), first_on_path)
     }
+}
+
+/// PATH with `dir` before all others.
+pub fn first_on_path(dir: &Path) -> OsString {
+    let mut path = dir.as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
 }
 
 /// Sees to everything.
@@ -148,7 +150,7 @@ pub fn end(root: &Path) -> Result<()> {
 }
 
 /// `labs/kit/need.sh` knows how to install it, and says what to install where it may not.
-fn server(root: &Path, package: &str) -> Result<()> {
+pub fn server(root: &Path, package: &str) -> Result<()> {
     run_command(command(root, "sh", &["labs/kit/need.sh", package]))
         .with_context(|| format!("the tests need {package}"))
 }
@@ -179,18 +181,24 @@ fn python(root: &Path) -> Result<PathBuf> {
     if works && fs::read_to_string(&stamp).is_ok_and(|installed| installed == list) {
         return Ok(dir);
     }
-    if !make_venv(root, &dir) {
-        server(root, "python3-venv")?;
-        if !make_venv(root, &dir) {
-            bail!("python3 -m venv {} fails even with python3-venv installed", dir.display());
-        }
-    }
+    venv(root, &dir)?;
     println!("   PyPI -> target/py: {}", packages(&list).join(", "));
     let arguments = ["install", "--quiet", "--disable-pip-version-check", "--requirement", "xtask/python.txt"];
     run_command(command(root, dir.join("bin/pip"), &arguments))
         .context("could not install Python packages; pip needs to reach PyPI or a mirror of it (PIP_INDEX_URL)")?;
     fs::write(stamp, list)?;
     Ok(dir)
+}
+
+/// A virtual environment in `dir`, with nothing in it.
+pub fn venv(root: &Path, dir: &Path) -> Result<()> {
+    if !make_venv(root, dir) {
+        server(root, "python3-venv")?;
+        if !make_venv(root, dir) {
+            bail!("python3 -m venv {} fails even with python3-venv installed", dir.display());
+        }
+    }
+    Ok(())
 }
 
 /// From scratch: one that does not work may be of a Python that is gone, or of a clone that lay elsewhere.

@@ -161,7 +161,7 @@ fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
     let number = done(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
     // SAFETY: the descriptor is new, and no other code owns it.
     let line = unsafe { OwnedFd::from_raw_fd(number) };
-    let limit = libc::timeval { tv_sec: patience.as_secs() as libc::time_t, tv_usec: patience.subsec_micros().into() };
+    let limit = libc::timeval { tv_sec: patience.as_secs() as _, tv_usec: patience.subsec_micros().into() };
     let (value, length) = ((&raw const limit).cast(), size_of::<libc::timeval>() as libc::socklen_t);
     // SAFETY: `value` points to a timeval of that length.
     done(unsafe { libc::setsockopt(line.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDTIMEO, value, length) })?;

@@ -229,7 +229,8 @@ pub fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<(usize, Option
         header.msg_iov = &raw mut part;
         header.msg_iovlen = 1;
         header.msg_control = control.as_mut_ptr().cast();
-        header.msg_controllen = size_of_val(&control);
+        // Eight words: glibc and musl have different types for it.
+        header.msg_controllen = 64;
         (libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), &raw mut header, 0_usize), header)
     };
     if count < 0 {

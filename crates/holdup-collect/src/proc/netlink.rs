@@ -11,7 +11,7 @@ pub(super) const HEADER_BYTES: usize = 16;
 const PART_BYTES: usize = 64 << 10;
 
 /// How long a part of the answer may take, in seconds.
-const PATIENCE_S: libc::time_t = 2;
+const PATIENCE_S: u8 = 2;
 
 /// Takes the number and the content of each message; none if the message is cut off.
 pub(super) type Take<'a> = &'a mut dyn FnMut(u16, &[u8]) -> Option<()>;
@@ -29,7 +29,7 @@ impl Netlink {
         check(number as isize)?;
         // SAFETY: the descriptor is new, and no other code owns it.
         let line = unsafe { OwnedFd::from_raw_fd(number) };
-        let patience = libc::timeval { tv_sec: PATIENCE_S, tv_usec: 0 };
+        let patience = libc::timeval { tv_sec: PATIENCE_S.into(), tv_usec: 0 };
         let (value, length) = ((&raw const patience).cast(), size_of::<libc::timeval>() as libc::socklen_t);
         // SAFETY: `value` points to a timeval of that length.
         check(unsafe { libc::setsockopt(number, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, length) } as isize)?;
