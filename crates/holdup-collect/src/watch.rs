@@ -68,6 +68,7 @@ pub const SCHEMES: &[Scheme] = &[
     scheme("redis:", "redis://user@127.0.0.1:6379", "Redis or Valkey, also at redis:unix:/PATH: memory, evictions, persistence, replicas, the time of each command, slow commands", Asked, crate::redis::make),
     #[cfg(any(feature = "mysql", feature = "postgresql"))]
     scheme("rediss:", "rediss://user@cache.example:6379", "the same over TLS", Asked, crate::redis::make_encrypted),
+    #[cfg(any(feature = "mysql", feature = "postgresql"))]
     scheme("kafka:", "kafka://127.0.0.1:9092", "Kafka, by one broker or several (kafka://HOST:PORT,HOST:PORT): backlog and lag in seconds of each consumer group, its members and rebalances; partitions without enough copies", Asked, crate::kafka::make),
     scheme("tracepoints", "tracepoints", "disk requests and file system calls as the kernel traces them, as root: size, sequence, time", Read, crate::tracepoints::make),
     #[cfg(feature = "otlp")]

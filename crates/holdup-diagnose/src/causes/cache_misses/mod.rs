@@ -64,7 +64,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let explains_ms = further.ms * (of_evictions / further.calls.max(1e-9)).min(1.0);
     let told = further.evidence(&view, explains_ms);
     let evidence: Vec<Evidence> = [missed].into_iter().chain(told).collect();
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return Ok(Outcome::Cleared(evidence));
     }
     Ok(Outcome::Found(CauseFinding {

@@ -86,7 +86,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ms(explains_ms)
     );
     let evidence = stops.evidence(&view, &waited);
-    if !is_felt(case, explains_ms) {
+    if !is_felt(case, explains_ms)? {
         return undelayed(&view, evidence);
     }
     Ok(Outcome::Found(CauseFinding {
