@@ -2,6 +2,7 @@
 
 use holdup_diagnose::verdict::Answer;
 use holdup_diagnose::{Cause, Diagnosis};
+use holdup_import::text::Pasted;
 use holdup_recording::Labels;
 use holdup_recording::rows::{Sample, Session, Thread};
 use holdup_signals::testing::SyntheticRecording;
@@ -389,4 +390,48 @@ fn refusals_that_take_no_time_are_told_with_who_refused_and_since_when() {
     let usual = of(1.0, true);
     assert_eq!(usual.verdict, Answer::Healthy, "{}", usual.headline);
     assert!(!usual.headline.contains("failed"), "{}", usual.headline);
+}
+
+/// `text` as somebody pasted it who says that something is wrong; its first event is ten seconds into the recording.
+fn pasted(text: &str) -> SyntheticRecording {
+    let mut pasted = Pasted::new(None);
+    pasted.read("paste", text.as_bytes(), 100 * S);
+    let mut batch = pasted.finish().batch;
+    let first = batch.events.iter().map(|event| event.observed_at).min().unwrap();
+    SyntheticRecording::new(60).reported().tables(move |tables| {
+        let by = 10 * S - first;
+        batch.samples.iter_mut().for_each(|row| row.observed_at += by);
+        batch.threads.iter_mut().for_each(|row| row.observed_at += by);
+        batch.events.iter_mut().for_each(|row| row.observed_at += by);
+        tables.samples.rows.append(&mut batch.samples);
+        tables.threads.rows.append(&mut batch.threads);
+        tables.events.present = true;
+        tables.events.rows.append(&mut batch.events);
+    })
+}
+
+/// A machine that streams files reclaims pages all the time, and a flush is late once in a week.
+#[test]
+fn what_healthy_machines_print_as_well_accuses_nothing() {
+    let streams = "\
+top - 11:04:37 up 41 days,  2:10,  1 user,  load average: 1.21, 1.18, 1.20
+Tasks: 182 total,   2 running, 180 sleeping,   0 stopped,   0 zombie
+%Cpu(s):  6.1 us,  9.8 sy,  0.0 ni, 81.9 id,  1.6 wa,  0.0 hi,  0.6 si,  0.0 st
+MiB Mem :  15893.2 total,    212.4 free,   3120.9 used,  12559.9 buff/cache
+MiB Swap:   2048.0 total,   2048.0 free,      0.0 used.  12390.1 avail Mem
+
+    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND
+   9120 media     20   0   21544   9120   6100 R  41.0   0.1  12:40.11 rsync
+     74 root      20   0       0      0      0 S  31.0   0.0 310:21.90 kswapd0
+   1311 media     20   0 2120400 811200  40120 S   6.0   5.0 801:12.44 minidlnad
+";
+    let flushes = "\
+7731:M 05 Nov 2026 21:41:19.020 * Asynchronous AOF fsync is taking too long (disk is busy?). Writing the AOF buffer without waiting for fsync to complete, this may slow down Redis.
+";
+    for (text, cause) in [(streams, "memory_pressure"), (flushes, "disk_saturated")] {
+        let diagnosis = pasted(text).diagnose();
+        let suspects: Vec<(&str, f64)> = diagnosis.findings.iter().map(|f| (f.cause.slug(), f.confidence)).collect();
+        assert!(suspects.iter().any(|(of, _)| *of == cause), "{cause} has its sign: {suspects:?}");
+        assert!(suspects.iter().all(|(_, confidence)| *confidence < 0.5), "{suspects:?}");
+    }
 }

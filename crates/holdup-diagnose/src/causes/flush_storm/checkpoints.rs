@@ -74,13 +74,7 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
         ),
     );
     if storms.is_empty() {
-        let whole = case.view(case.whole());
-        let ended = whole.growths(|_| true, written, &[]).iter().any(|g| g.rate() >= WRITES);
-        // One that ended later may have been under way.
-        return match view.gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[], POSTGRESQL) {
-            Err(missing) if ended => Err(missing),
-            _ => Ok(Outcome::Cleared(vec![counted])),
-        };
+        return none_wrote(case, written, counted);
     }
     let is_new = began(case, written, &requested);
     let piled = PileUp::measure(case, &view, &storms)?;
@@ -126,6 +120,15 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
             .to_owned(),
         role: Role::Root,
     }))
+}
+
+/// No checkpoint wrote in the episode; one that ended later may have been under way, as sessions would show.
+fn none_wrote(case: &Case<'_>, written: &str, counted: Evidence) -> Result<Outcome, Missing> {
+    let ended = case.view(case.whole()).growths(|_| true, written, &[]).iter().any(|g| g.rate() >= WRITES);
+    match case.slow().gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &[], POSTGRESQL) {
+        Err(missing) if ended => Err(missing),
+        _ => Ok(Outcome::Cleared(vec![counted])),
+    }
 }
 
 /// Whether checkpoints are new: there was hardly one in the baseline window, or they start far more often

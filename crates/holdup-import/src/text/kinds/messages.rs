@@ -12,20 +12,38 @@ pub(super) const KIND: Kind = Kind::lines("messages of programs", |lines| meanin
 /// What a message means.
 struct Meaning {
     /// The event's kind and a label: the name of an error, or why a server began anew.
-    event: (&'static str, (&'static str, &'static str)),
+    event: Event,
     /// In a sentence.
     says: &'static str,
     /// Texts that all stand in the line, in lower case: one of these lists suffices.
-    phrases: &'static [&'static [&'static str]],
+    phrases: Phrases,
+    /// Whether such a line, in lower case, says it: of some, healthy programs print as well, the number decides.
+    counts: fn(&str) -> bool,
 }
 
-const fn error(name: &'static str, says: &'static str, phrases: &'static [&'static [&'static str]]) -> Meaning {
-    Meaning { event: (events::ERROR, ("error", name)), says, phrases }
+type Event = (&'static str, (&'static str, &'static str));
+type Phrases = &'static [&'static [&'static str]];
+
+const fn event(event: Event, says: &'static str, phrases: Phrases) -> Meaning {
+    Meaning { event, says, phrases, counts: |_| true }
 }
 
-const fn restart(why: &'static str, says: &'static str, phrases: &'static [&'static [&'static str]]) -> Meaning {
-    Meaning { event: (events::RESTART, ("why", why)), says, phrases }
+const fn error(name: &'static str, says: &'static str, phrases: Phrases) -> Meaning {
+    event((events::ERROR, ("error", name)), says, phrases)
 }
+
+const fn restart(why: &'static str, says: &'static str, phrases: Phrases) -> Meaning {
+    event((events::RESTART, ("why", why)), says, phrases)
+}
+
+impl Meaning {
+    const fn if_number(self, counts: fn(&str) -> bool) -> Self {
+        Self { counts, ..self }
+    }
+}
+
+/// Said of a pool's own count of those that wait, too.
+const NO_CONNECTION: &str = "a request got no connection from the app's pool in time";
 
 /// The messages: of databases, poolers, proxies, app servers, pools of connections and runtimes, as their
 /// sources and manuals have them.
@@ -41,16 +59,15 @@ const MEANINGS: &[Meaning] = &[
             &["already has more than 'max_user_connections'"],
             &["max number of clients reached"],
             &["no more connections allowed"],
-            &["connection refused because too many open connections"],
+            &["connection refused because", "too many open connections"],
             &["worker_connections are not enough"],
             &["max clients reached"],
-            &["connection refused because there are too many open connections"],
             &["ora-12519"],
         ],
     ),
     error(
         events::POOL_TIMEOUT,
-        "a request got no connection from the app's pool in time",
+        NO_CONNECTION,
         &[
             &["connection is not available, request timed out after"],
             &["timeout failure stats (total="],
@@ -89,8 +106,7 @@ const MEANINGS: &[Meaning] = &[
             &["connection not available and request was dropped from queue"],
             &["pool#acquire", "has been pending for more than"],
             &["connection acquisition timed out"],
-            &["acquire operation took longer tha", "the configured maximum time"],
-            &["acquire operation took longer then configured maximum time"],
+            &["acquire operation took longer", "configured maximum time"],
             &["connection pool reached max wait queue size"],
             &["could not get a resource from the pool"],
             &["waitqueuefullexception"],
@@ -99,6 +115,7 @@ const MEANINGS: &[Meaning] = &[
             &["failed to acquire", "connection", "context deadline exceeded"],
         ],
     ),
+    error(events::POOL_TIMEOUT, NO_CONNECTION, &[&["waiting=", "idle=", "active="]]).if_number(is_used_up),
     error(
         events::WORKERS_BUSY,
         "every worker of an app server was busy",
@@ -154,16 +171,16 @@ const MEANINGS: &[Meaning] = &[
         &[&["burst balance credits", "are low"], &["burst balance", "running low"], &["burst balance", "exhausted"]],
     ),
     error(events::LOCK_TIMEOUT, "a session waited long for a lock", &[&["still waiting for", "lock on", " after "]]),
-    Meaning {
-        event: (events::DEADLOCK, ("error", "deadlock")),
-        says: "sessions waited for each other's locks, and one was rolled back",
-        phrases: &[
+    event(
+        (events::DEADLOCK, ("error", "deadlock")),
+        "sessions waited for each other's locks, and one was rolled back",
+        &[
             &["deadlock found when trying to get lock"],
             &["deadlock detected"],
             &["was deadlocked on lock resources"],
             &["ora-00060"],
         ],
-    },
+    ),
     error(
         events::SLOW_FLUSH,
         "a server waited long until its log was on the disk",
@@ -206,8 +223,7 @@ const MEANINGS: &[Meaning] = &[
             &["upstream request timeout"],
             &["at=error code=h12"],
             &[" sh-- "],
-            &["504 gateway time-out"],
-            &["504 gateway timeout"],
+            &["504 gateway time"],
         ],
     ),
     error(
@@ -249,7 +265,20 @@ const MEANINGS: &[Meaning] = &[
             &["are dead but not yet removable"],
             &["oldest xmin is far in the past"],
         ],
-    ),
+    )
+    .if_number(has_many_rows),
+    error(
+        events::QUOTA_RAN_OUT,
+        "a monitor saw the quota of CPU run out in more than a quarter of its periods",
+        &[&["throttling of cpu"]],
+    )
+    .if_number(is_often_throttled),
+    error(
+        events::CHECKPOINTS,
+        "a checkpoint waited for seconds until its files were on the disk",
+        &[&["checkpoint complete", " sync="]],
+    )
+    .if_number(is_slow_checkpoint),
     error(
         events::REPEATED_STATEMENTS,
         "a tool of the app saw one request run the same statement for each row",
@@ -342,10 +371,10 @@ const MEANINGS: &[Meaning] = &[
         "a server began anew",
         &[&["mysqld_safe starting"], &["mysqld", "starting as process"], &["***** server restarted *****"]],
     ),
-    Meaning {
-        event: (events::OUT_OF_MEMORY_KILL, ("scope", "cgroup")),
-        says: "a container was killed for lack of memory",
-        phrases: &[
+    event(
+        (events::OUT_OF_MEMORY_KILL, ("scope", "cgroup")),
+        "a container was killed for lack of memory",
+        &[
             &["reason", "oomkilled"],
             &["oom-killed"],
             &["\"oomkilled\": true"],
@@ -354,32 +383,13 @@ const MEANINGS: &[Meaning] = &[
             &["killed by yarn for exceeding", "memory"],
             &["error r15 (memory quota vastly exceeded)"],
         ],
-    },
-];
-
-/// Whether a line in lower case says it.
-type Says = fn(&str) -> bool;
-
-/// Messages that a healthy program prints as well: the number in them decides.
-const BY_NUMBER: [(Says, Meaning); 2] = [
-    (
-        is_often_throttled,
-        error(
-            events::QUOTA_RAN_OUT,
-            "a monitor saw the quota of CPU run out in more than a quarter of its periods",
-            &[],
-        ),
-    ),
-    (
-        is_slow_checkpoint,
-        error(events::CHECKPOINTS, "a checkpoint waited for seconds until its files were on the disk", &[]),
     ),
 ];
 
 /// `41.18% throttling of CPU`, as the usual alert says it.
 fn is_often_throttled(line: &str) -> bool {
     const OFTEN_PERCENT: f64 = 25.0;
-    line.contains("throttling of cpu") && before(line, "% throttling").is_some_and(|percent| percent >= OFTEN_PERCENT)
+    before(line, "% throttling").is_some_and(|percent| percent >= OFTEN_PERCENT)
 }
 
 /// `checkpoint complete: …; sync=12.406 s`: writing is spread over minutes, and the flush at its end holds up others.
@@ -392,25 +402,15 @@ fn is_slow_checkpoint(line: &str) -> bool {
 /// What a line says; none if no message stands in it.
 fn meaning(line: &str) -> Option<&'static Meaning> {
     let line = line.to_lowercase();
-    if let Some((_, meaning)) = BY_NUMBER.iter().find(|(is, _)| is(&line)) {
-        return Some(meaning);
-    }
-    // A vacuum says so of none, too, and of those that a statement of the moment may see.
-    if ["dead row versions", "are dead but not yet"].iter().any(|words| few_before(&line, words)) {
-        return None;
-    }
-    let says = |meaning: &&Meaning| {
-        let is_pool = meaning.event.1.1 == events::POOL_TIMEOUT && is_used_up(&line);
-        is_pool || meaning.phrases.iter().any(|all| all.iter().all(|phrase| line.contains(phrase)))
-    };
-    MEANINGS.iter().find(says)
+    let has = |all: &&[&str]| all.iter().all(|phrase| line.contains(phrase));
+    MEANINGS.iter().find(|meaning| meaning.phrases.iter().any(has) && (meaning.counts)(&line))
 }
 
 /// `total=10, active=10, idle=0, waiting=5`, as HikariCP tells its state: a pool without an idle connection,
 /// for which requests wait.
 fn is_used_up(line: &str) -> bool {
     let of = |name: &str| counted(line, name);
-    of("waiting=").is_some_and(|waiting| waiting >= 1.0) && of("idle=") == Some(0.0) && of("active=").is_some()
+    of("waiting=").is_some_and(|waiting| waiting >= 1.0) && of("idle=") == Some(0.0)
 }
 
 pub(super) fn read(lines: &[Line], context: &mut Context) -> usize {
@@ -426,10 +426,10 @@ pub(super) fn read(lines: &[Line], context: &mut Context) -> usize {
     1
 }
 
-/// Whether the number before `words` is small.
-fn few_before(line: &str, words: &str) -> bool {
+/// A vacuum says so of none, too, and of those that a statement of the moment may see.
+fn has_many_rows(line: &str) -> bool {
     const FEW: f64 = 1_000.0;
-    before(line, words).is_some_and(|count| count < FEW)
+    ["dead row versions", "are dead but not yet"].iter().all(|words| before(line, words).is_none_or(|n| n >= FEW))
 }
 
 /// The number before `words`.
