@@ -104,7 +104,7 @@ fn name(name: &str) -> String {
 fn put_topics(cluster: &mut Cluster, out: &mut Out) {
     for (topic, partitions) in cluster.topics.iter().take(ROWS_MAX) {
         // A sum without one partition would be another topic's.
-        let end: Option<i64> = partitions.values().map(|partition| partition.end).sum();
+        let end = partitions.values().try_fold(0_i64, |sum, partition| Some(sum.saturating_add(partition.end?)));
         if let Some(end) = end.filter(|_| !partitions.is_empty()) {
             out.put(metric::END_OFFSET, Labels::new([("topic", name(topic))]), end as f64);
         }
@@ -157,11 +157,11 @@ impl Kafka {
         let mut parts = Vec::new();
         if self.cluster.topics.is_empty() {
             parts.push(
-                part(&self.source, "topics").absent("the account may see no topic, or there is none").enable(GRANT),
+                part(&self.source, "topics").absent("the account sees no topic, or the cluster has none").enable(GRANT),
             );
         }
         if self.cluster.groups.is_empty() {
-            let why = "the account may see no consumer group, or there is none";
+            let why = "the account sees no consumer group, or the cluster has none";
             parts.push(part(&self.source, "groups").absent(why).enable(GRANT));
         }
         let mut lines = Coverage::with_parts(&self.source, parts);
@@ -170,7 +170,9 @@ impl Kafka {
         {
             let risk = match mechanism {
                 Mechanism::Plain => "the password goes over the network unencrypted",
-                Mechanism::ScramSha256 => "the login is not encrypted; who listens can guess the password from it",
+                Mechanism::ScramSha256 => {
+                    "the login is not encrypted, and an eavesdropper can guess the password from it"
+                }
             };
             let before = own.why.take().map_or_else(String::new, |why| format!("{why}; "));
             own.why = Some(format!("{before}{risk}: use TLS (?tls=verify)"));
@@ -181,7 +183,8 @@ impl Kafka {
     fn unusable(&self, failure: &Failure) -> ProbeError {
         let Failure::Login(words) = failure else {
             let tls = if self.address.tls == Tls::Off { " without TLS (?tls=verify)" } else { "" };
-            let why = format!("{failure}; does a broker listen there{tls}, and may holdup log in without an account?");
+            let none = if self.address.account.is_none() { ", without an account (kafka://USER@HOST)" } else { "" };
+            let why = format!("{failure}; does a broker listen there{tls}{none}?");
             return ProbeError::unreachable(&self.source, why);
         };
         let Some((_, login)) = &self.address.account else { return ProbeError::denied(&self.source, words) };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use holdup_protocol::database::Error;
-use holdup_protocol::database::kafka::read::{self, Offset};
+use holdup_protocol::database::kafka::read::{self, Offset, Offsets};
 use holdup_protocol::database::kafka::{self, Call, Writer};
 use holdup_recording::clock;
 
@@ -33,6 +33,9 @@ pub(super) struct Partition {
 /// A question for the broker's index of time: topic, partition, and ms since 1970.
 type Question = (String, i32, i64);
 
+/// Partitions of each topic, with the time to ask for.
+type Wanted<'a> = Vec<(&'a str, Vec<(i32, i64)>)>;
+
 /// What a group has left of a topic.
 #[derive(Debug, PartialEq)]
 pub(super) struct Remainder {
@@ -44,9 +47,6 @@ pub(super) struct Remainder {
     /// Seconds, number and backlog of the worst partition; none while the seconds are not known.
     pub(super) worst: Option<(f64, i32, i64)>,
 }
-
-/// Offsets by group and topic.
-type Commits = BTreeMap<(String, String), Vec<(i32, i64)>>;
 
 pub(super) struct Cluster {
     address: Address,
@@ -155,8 +155,8 @@ impl Cluster {
     }
 
     /// Asks the leaders of partitions for offsets, each for the time that `time` names.
-    fn offsets(&mut self, time: impl Fn(&str, i32) -> Option<i64>) -> Vec<Offset> {
-        let mut by_leader: BTreeMap<i32, Vec<(&str, Vec<(i32, i64)>)>> = BTreeMap::new();
+    fn offsets(&mut self, time: impl Fn(&str, i32) -> Option<i64>) -> Offsets {
+        let mut by_leader: BTreeMap<i32, Wanted<'_>> = BTreeMap::new();
         for (topic, partitions) in &self.topics {
             for (index, of) in partitions {
                 let Some(time) = time(topic, *index) else { continue };
@@ -172,15 +172,14 @@ impl Cluster {
         let mut bodies: BTreeMap<i32, Writer> =
             by_leader.into_iter().map(|(leader, wanted)| (leader, read::offsets(&wanted))).collect();
         let answers = self.each(kafka::LIST_OFFSETS, |id| bodies.remove(&id), read::listed);
-        let all: Vec<Offset> = answers.into_iter().flat_map(|(_, offsets)| offsets).collect();
-        if all.iter().any(|offset| offset.error == read::NOT_LEADER) {
-            self.metadata_due = None;
+        let mut all: Offsets = answers.into_iter().flat_map(|(_, topics)| topics).collect();
+        for (_, offsets) in &mut all {
+            if offsets.iter().any(|of| of.error == read::NOT_LEADER) {
+                self.metadata_due = None;
+            }
+            offsets.retain(|of| of.error == 0);
         }
         all
-    }
-
-    fn partition(&mut self, topic: &str, index: i32) -> Option<&mut Partition> {
-        self.topics.get_mut(topic)?.get_mut(&index)
     }
 
     /// Reads where all logs end.
@@ -188,10 +187,12 @@ impl Cluster {
         self.topics.values_mut().flat_map(BTreeMap::values_mut).for_each(|of| of.end = None);
         let ends = self.offsets(|_, _| Some(read::LATEST));
         let now_ms = clock::now_ns() / 1_000_000;
-        for of in ends.into_iter().filter(|of| of.error == 0 && of.offset >= 0) {
-            if let Some(partition) = self.partition(&of.topic, of.index) {
+        for (topic, offsets) in ends {
+            let Some(partitions) = self.topics.get_mut(&topic) else { continue };
+            for of in offsets.into_iter().filter(|of| of.offset >= 0) {
+                let Some(partition) = partitions.get_mut(&of.index) else { continue };
                 partition.end = Some(of.offset);
-                // What no group reads needs no history.
+                // A topic that no group reads needs no history.
                 if let Some(needed) = partition.needed {
                     partition.history.add(now_ms, of.offset);
                     partition.history.forget(needed);
@@ -202,39 +203,35 @@ impl Cluster {
 
     /// Asks the index what was left open, one question for a partition.
     pub(super) fn look_up(&mut self) {
-        let questions: BTreeMap<(String, i32), i64> = std::mem::take(&mut self.questions)
-            .into_iter()
-            .map(|(topic, index, time)| ((topic, index), time))
-            .collect();
-        let found = self.offsets(|topic, index| questions.get(&(topic.to_owned(), index)).copied());
-        for of in found.into_iter().filter(|of| of.error == 0) {
-            let asked = questions.get(&(of.topic.clone(), of.index)).copied();
-            if let (Some(asked), Some(partition)) = (asked, self.partition(&of.topic, of.index))
-                && let Some(end) = partition.end
-            {
-                let record = (of.offset >= 0 && of.time_ms >= 0).then_some((of.time_ms, of.offset));
-                partition.history.answer(asked, record, end);
+        let mut questions: BTreeMap<String, BTreeMap<i32, i64>> = BTreeMap::new();
+        for (topic, index, time) in std::mem::take(&mut self.questions) {
+            questions.entry(topic).or_default().insert(index, time);
+        }
+        for (topic, offsets) in self.offsets(|topic, index| questions.get(topic)?.get(&index).copied()) {
+            let Some((asked, partitions)) = questions.get(&topic).zip(self.topics.get_mut(&topic)) else { continue };
+            for of in offsets {
+                if let (Some(asked), Some(partition)) = (asked.get(&of.index), partitions.get_mut(&of.index))
+                    && let Some(end) = partition.end
+                {
+                    let record = (of.offset >= 0 && of.time_ms >= 0).then_some((of.time_ms, of.offset));
+                    partition.history.answer(*asked, record, end);
+                }
             }
         }
     }
 
     /// Reads what all groups have committed.
-    fn commits(&mut self) -> Commits {
+    fn commits(&mut self) -> Vec<(String, Offsets)> {
         let by_broker = self.groups.by_coordinator();
         let body = |id: i32| {
             let groups: Vec<&str> = by_broker.get(&id)?.iter().map(String::as_str).collect();
             Some(read::commits(&groups))
         };
-        let mut commits = Commits::new();
-        for (group, offsets) in
-            self.each(kafka::OFFSET_FETCH, body, read::committed).into_iter().flat_map(|(_, groups)| groups)
-        {
+        let answers = self.each(kafka::OFFSET_FETCH, body, read::committed);
+        let mut commits = Vec::new();
+        for (group, offsets) in answers.into_iter().flat_map(|(_, groups)| groups) {
             match offsets {
-                Ok(offsets) => {
-                    for of in offsets.into_iter().filter(|of| of.error == 0 && of.offset >= 0) {
-                        commits.entry((group.clone(), of.topic)).or_default().push((of.index, of.offset));
-                    }
-                }
+                Ok(offsets) => commits.push((group, offsets)),
                 Err(code) => {
                     self.failures.push(Failure::Server(code, format!("offsets of group {group}")).to_string());
                     self.groups.are_stale();
@@ -251,26 +248,31 @@ impl Cluster {
         self.questions.clear();
         self.topics.values_mut().flat_map(BTreeMap::values_mut).for_each(|of| of.needed = None);
         let now_ms = clock::now_ns() / 1_000_000;
-        commits
-            .into_iter()
-            .filter_map(|((group, topic), offsets)| self.remainder(group, topic, &offsets, now_ms))
-            .collect()
+        let mut all = Vec::new();
+        for (group, topics) in commits {
+            for (topic, offsets) in topics {
+                all.extend(self.remainder(&group, topic, &offsets, now_ms));
+            }
+        }
+        all
     }
 
-    fn remainder(&mut self, group: String, topic: String, offsets: &[(i32, i64)], now_ms: i64) -> Option<Remainder> {
+    fn remainder(&mut self, group: &str, topic: String, offsets: &[Offset], now_ms: i64) -> Option<Remainder> {
         let partitions = self.topics.get_mut(&topic)?;
-        let (mut backlog, mut committed, mut is_open, mut is_whole) = (0, 0_i64, false, true);
+        let (mut backlog, mut committed, mut count) = (0_i64, 0_i64, 0);
+        let (mut is_open, mut is_whole) = (false, true);
         let mut worst: Option<(f64, i32, i64)> = None;
-        for (index, offset) in offsets {
-            // A topic may have been made anew with fewer.
+        // A partition may have no commit, and a topic may have been made anew with fewer partitions.
+        for Offset { index, offset, .. } in offsets.iter().filter(|of| of.error == 0 && of.offset >= 0) {
             let Some(partition) = partitions.get_mut(index) else { continue };
             partition.needed = Some(partition.needed.map_or(*offset, |needed| needed.min(*offset)));
+            count += 1;
             let Some(end) = partition.end else {
                 is_whole = false;
                 continue;
             };
             let left = end.saturating_sub(*offset).max(0);
-            backlog += left;
+            backlog = backlog.saturating_add(left);
             committed = committed.saturating_add(*offset);
             let age = if left == 0 { Age::Known(0.0) } else { partition.history.age(*offset, now_ms) };
             match age {
@@ -284,7 +286,13 @@ impl Cluster {
                 }
             }
         }
-        is_whole.then_some(Remainder { group, topic, committed, backlog, worst: worst.filter(|_| !is_open) })
+        (is_whole && count > 0).then(|| Remainder {
+            group: group.to_owned(),
+            topic,
+            committed,
+            backlog,
+            worst: worst.filter(|_| !is_open),
+        })
     }
 
     /// Reads which groups there are, and which broker coordinates each.

@@ -78,7 +78,8 @@ impl Client {
             self.until(PRODUCE, &body, |reader| {
                 let partition = |reader: &mut Reader<'_>| {
                     let found = (reader.i32()?, reader.i16()?);
-                    (reader.i64()?, reader.i64()?);
+                    reader.i64()?;
+                    reader.i64()?;
                     Ok(found.1)
                 };
                 let topics = reader.list(|reader| {

@@ -52,10 +52,8 @@ pub struct Partition {
 }
 
 /// A place in a partition, or what was committed of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offset {
-    /// The topic.
-    pub topic: String,
     /// The partition.
     pub index: i32,
     /// The error's number.
@@ -65,6 +63,12 @@ pub struct Offset {
     /// Number of the record; negative if there is none.
     pub offset: i64,
 }
+
+/// Offsets by topic.
+pub type Offsets = Vec<(String, Vec<Offset>)>;
+
+/// What each group has committed, or the error's number.
+pub type Commits = Vec<(String, Result<Offsets, i16>)>;
 
 /// A group.
 #[derive(Debug)]
@@ -152,17 +156,17 @@ pub fn offsets(wanted: &[(&str, Vec<(i32, i64)>)]) -> Writer {
 ///
 /// # Errors
 /// If it is not an answer.
-pub fn listed(answer: &[u8]) -> Result<Vec<Offset>, Error> {
+pub fn listed(answer: &[u8]) -> Result<Offsets, Error> {
     let mut reader = Reader::new(answer);
     reader.i32()?;
-    let topics = reader.list(|reader| {
+    reader.list(|reader| {
         let topic = reader.text()?;
-        reader.list(|reader| {
+        let offsets = reader.list(|reader| {
             let (index, error, time_ms, offset) = (reader.i32()?, reader.i16()?, reader.i64()?, reader.i64()?);
-            Ok(Offset { topic: topic.clone(), index, error, time_ms, offset })
-        })
-    })?;
-    Ok(topics.into_iter().flatten().collect())
+            Ok(Offset { index, error, time_ms, offset })
+        })?;
+        Ok((topic, offsets))
+    })
 }
 
 /// Asks what `groups` have committed of all topics.
@@ -181,22 +185,23 @@ pub fn commits(groups: &[&str]) -> Writer {
 ///
 /// # Errors
 /// If it is not an answer.
-pub fn committed(answer: &[u8]) -> Result<Vec<(String, Result<Vec<Offset>, i16>)>, Error> {
+pub fn committed(answer: &[u8]) -> Result<Commits, Error> {
     let mut reader = Reader::new(answer);
     reader.i32()?;
     reader.compact_list(|reader| {
         let group = reader.compact_text()?;
         let topics = reader.compact_list(|reader| {
             let topic = reader.compact_text()?;
-            reader.compact_list(|reader| {
+            let offsets = reader.compact_list(|reader| {
                 let (index, offset) = (reader.i32()?, reader.i64()?);
                 reader.i32()?;
                 reader.compact_text()?;
-                Ok(Offset { topic: topic.clone(), index, error: reader.i16()?, time_ms: -1, offset })
-            })
+                Ok(Offset { index, error: reader.i16()?, time_ms: -1, offset })
+            })?;
+            Ok((topic, offsets))
         })?;
         let error = reader.i16()?;
-        Ok((group, if error == 0 { Ok(topics.into_iter().flatten().collect()) } else { Err(error) }))
+        Ok((group, if error == 0 { Ok(topics) } else { Err(error) }))
     })
 }
 

@@ -53,8 +53,8 @@ fn of_commits() -> Vec<u8> {
     out.i32(0).compact_count(2);
     out.compact_text("index").compact_count(1).compact_text("orders").compact_count(1);
     out.i32(3).i64(41).i32(-1).compact_none().i16(0).tags().tags().i16(0).tags();
+    // What follows the groups is not read.
     out.compact_text("hidden").compact_count(0).i16(30).tags();
-    out.tags();
     out.bytes().to_vec()
 }
 
@@ -73,8 +73,9 @@ fn answers_say_what_they_mean() {
     assert!(topic.name == "orders" && !topic.is_internal);
     assert_eq!(topic.partitions, [read::Partition { index: 3, leader: 7, replicas: 2, in_sync: 1 }]);
     let committed = read::committed(&of_commits()).unwrap();
-    let [(index, Ok(offsets)), (_, Err(30))] = &committed[..] else { panic!("{committed:?}") };
-    assert_eq!((index.as_str(), offsets[0].index, offsets[0].offset), ("index", 3, 41));
+    let [(index, Ok(topics)), (_, Err(30))] = &committed[..] else { panic!("{committed:?}") };
+    assert_eq!((index.as_str(), topics[0].0.as_str()), ("index", "orders"));
+    assert_eq!(topics[0].1, [read::Offset { index: 3, error: 0, time_ms: -1, offset: 41 }]);
     let groups = read::described(&of_members()).unwrap();
     assert_eq!((groups[0].state.as_str(), groups[0].members.len()), ("Stable", 1));
     assert_eq!(groups[0].members[0], ("m-1".to_owned(), b"assigned".to_vec()));
