@@ -170,3 +170,6 @@ fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
 fn take_name(name: &str) {
     let _ = std::fs::write("/proc/self/comm", name);
 }
+
+#[cfg(test)]
+mod deployed_tests;
