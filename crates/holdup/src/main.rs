@@ -34,6 +34,11 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 use failure::Failure;
 
+/// musl's own allocator makes threads wait for one another.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Finds what is holding up a database-backed service: puts load on it or just watches it, accounts for
 /// every millisecond of the slow requests, and names the culprit with its evidence.
 #[derive(Parser)]
@@ -165,3 +170,6 @@ fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
 fn take_name(name: &str) {
     let _ = std::fs::write("/proc/self/comm", name);
 }
+
+#[cfg(test)]
+mod deployed_tests;
