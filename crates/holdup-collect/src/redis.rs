@@ -91,12 +91,12 @@ fn ask(server: &mut Server, parts: Parts) -> Result<Answer, Failure> {
     Ok(Answer { info, slow: read(slow, slow::entries), latest: read(latest, latency::latest) })
 }
 
-/// What `of` makes of a reply, or why it is none.
+/// What `of` makes of a reply, or why it makes nothing of it.
 fn read<T: Default>(reply: Option<Reply>, of: impl Fn(&Reply) -> Option<T>) -> Result<T, String> {
     match reply {
         None => Ok(T::default()),
         Some(Reply::Error(why)) => Err(why),
-        Some(reply) => of(&reply).ok_or_else(|| "its answer is of another kind".to_owned()),
+        Some(reply) => of(&reply).ok_or_else(|| "its answer has another kind".to_owned()),
     }
 }
 

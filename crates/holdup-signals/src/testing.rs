@@ -275,7 +275,7 @@ impl SyntheticRecording {
         self
     }
 
-    /// Somebody said that something is wrong, without a time.
+    /// A person said that something is wrong, without a time.
     pub fn reported(mut self) -> Self {
         self.recording.manifest.reported = Some(Reported::default());
         self

@@ -132,7 +132,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Asks every broker, or notes why there is no answer: what it leads may have moved then.
+    /// Asks every broker, or notes why none came: what it leads may have moved then.
     fn each<T>(
         &mut self,
         call: Call,

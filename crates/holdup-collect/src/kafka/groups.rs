@@ -50,7 +50,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Whether there is none that holdup may see.
+    /// Whether holdup may see none.
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

@@ -27,7 +27,7 @@ pub(super) fn command(words: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// Why there is no reply.
+/// Why a reply is missing.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault {
     /// The answer goes on.

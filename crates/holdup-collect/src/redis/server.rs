@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told_apart_by_their_first_word() {
+    fn errors_differ_by_their_first_word() {
         let of = |words: &str| match failure(words) {
             Failure::Server(kind, _) => Some(kind),
             _ => None,

@@ -53,7 +53,7 @@ pub(crate) struct Facts<'c> {
     pub cpus: Option<f64>,
     /// The 1-minute load average.
     pub load: Option<Gauge>,
-    /// The load average of the quarter of an hour before, where nobody said that something is wrong.
+    /// The load average of the quarter of an hour before, unless a person said that something is wrong.
     pub usual_load: Option<f64>,
     /// Share (0-1) of CPU time that was idle, and idle with I/O in flight.
     pub idle: Option<(f64, f64, Evidence)>,

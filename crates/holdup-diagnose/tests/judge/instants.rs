@@ -412,7 +412,7 @@ fn pasted(text: &str) -> SyntheticRecording {
 
 /// A machine that streams files reclaims pages all the time, and a flush is late once in a week.
 #[test]
-fn what_healthy_machines_print_as_well_accuses_nothing() {
+fn messages_of_healthy_machines_accuse_nothing() {
     let streams = "\
 top - 11:04:37 up 41 days,  2:10,  1 user,  load average: 1.21, 1.18, 1.20
 Tasks: 182 total,   2 running, 180 sleeping,   0 stopped,   0 zombie

@@ -22,7 +22,7 @@ const BURST: f64 = 1.3;
 /// A group that takes less than this share of what it took has become slower.
 const SLOWER: f64 = 0.8;
 
-/// A time without a commit is no pause if it is this many times as long as the longest pause.
+/// A time without a commit is more than a pause if it is this many times as long as the longest pause.
 const PAUSES: f64 = 3.0;
 
 /// Fewer commits than these show no pace.
@@ -73,7 +73,7 @@ fn stopped(of: &Course<'_>, from: i64, peak: i64, commits: &[i64]) -> Option<Pie
         () => return None,
     };
     let comes = of.rates(from, peak).map(|(comes, _)| comes);
-    // A rest that nothing comes in for is none.
+    // Where nothing comes in, it has nothing to take.
     if comes == Some(0.0) {
         return None;
     }

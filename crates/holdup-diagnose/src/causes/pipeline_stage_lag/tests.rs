@@ -59,7 +59,7 @@ fn a_stage_that_takes_less_of_the_same_is_found_with_both_rates() {
 }
 
 #[test]
-fn a_consumer_that_ended_is_told_from_one_that_hangs() {
+fn a_consumer_that_ended_differs_from_one_that_hangs() {
     let ended = with_members(made(steady, slower(0.0)), |s| if s < 65 { 1.0 } else { 0.0 });
     let (chance, text) = seen(&ended);
     assert!(chance >= 0.8 && text.contains("has stopped: it has no member any more for 1"), "{chance} {text}");
@@ -103,7 +103,7 @@ fn commits_once_in_a_while_a_backlog_from_before_and_a_left_over_group_are_not_f
 }
 
 #[test]
-fn a_lag_that_grows_from_the_first_second_is_no_more_than_likely() {
+fn a_lag_that_grows_from_the_first_second_is_likely_at_most() {
     let (chance, text) = seen(&with_members(made(|s| 9_000.0 + steady(s), |s| 30.0 * s as f64), |_| 1.0));
     assert!((0.5..0.7).contains(&chance) && text.contains("how it was before is not recorded"), "{chance} {text}");
 }

@@ -60,7 +60,7 @@ pub struct Offset {
     pub error: i16,
     /// Milliseconds since 1970 of the record there; negative if not known.
     pub time_ms: i64,
-    /// Number of the record; negative if there is none.
+    /// Number of the record; negative without one.
     pub offset: i64,
 }
 
@@ -79,7 +79,7 @@ pub struct Group {
     pub protocol: String,
     /// `Stable`, `Empty`, `PreparingRebalance`, …
     pub state: String,
-    /// Its members' ids, each with what it is assigned.
+    /// Its members' ids, each with its assignment.
     pub members: Vec<(String, Vec<u8>)>,
 }
 

@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
         self.chunk().map(i64::from_be_bytes)
     }
 
-    /// A text; empty if there is none.
+    /// A text; empty without one.
     pub fn text(&mut self) -> Result<String, Error> {
         let length = self.i16()?;
         self.lossy(usize::try_from(length).unwrap_or(0))
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
         self.raw(usize::try_from(length).unwrap_or(0))
     }
 
-    /// A list; empty if there is none.
+    /// A list; empty without one.
     pub fn list<T>(&mut self, read: impl FnMut(&mut Self) -> Result<T, Error>) -> Result<Vec<T>, Error> {
         let count = self.i32()?;
         self.repeated(usize::try_from(count).unwrap_or(0), read)
