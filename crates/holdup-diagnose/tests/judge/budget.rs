@@ -110,7 +110,7 @@ fn an_hour_fits_in_memory_and_work_grows_with_length() {
 const BYTES_A_SECOND_IN_PART: f64 = 8.0 * 1024.0;
 
 /// Seconds of the recordings that are read in part.
-const SECONDS_IN_PART: [i64; 2] = [420, 660];
+const SECONDS_IN_PART: [i64; 2] = [600, 960];
 
 #[test]
 fn a_day_fits_in_memory() {
