@@ -100,19 +100,21 @@ fn slow(of: &Course<'_>, since: Option<i64>, peak: i64, commits: &[i64]) -> Piec
     };
     let flow = format!("{}/s come in and it takes {}/s", thousands(comes), thousands(goes));
     if lag < USUAL_S || goes >= comes {
-        return piece(of, NONE, lag, &format!("falls no further behind than {} s: {flow}", thousands(lag)));
+        return piece(of, NONE, lag, &format!("falls no further behind than {} s: {flow}", thousands(at_peak)));
     }
     let before = since.and_then(|at| of.rates(of.window.from, at));
     let (strength, than) = match before {
         Some((came, went)) if comes > BURST * came && goes >= SLOWER * went => {
             let (lag_s, came) = (thousands(lag), thousands(came));
-            let text = format!("is {lag_s} s behind because producers send more: {came}/s came in before, now {flow}");
+            let text = format!(
+                "is at least {lag_s} s behind because producers send more: {came}/s came in before, now {flow}"
+            );
             return piece(of, NONE, lag, &text);
         }
         Some((came, went)) => (CERTAIN, format!(", before {}/s and {}/s", thousands(came), thousands(went))),
         None => (FAIR, "; how it was before is not recorded".to_owned()),
     };
-    let text = format!("does not keep up: it is {} s behind, {flow}{than}", thousands(lag));
+    let text = format!("does not keep up: it is at least {} s behind, {flow}{than}", thousands(lag));
     piece(of, strength * (lag / FAR_S), lag, &(text + &rebalanced(of, from, peak)))
 }
 
