@@ -34,6 +34,10 @@ struct Worker {
     coverage: Arc<Mutex<Vec<Coverage>>>,
 }
 
+/// For how long the start of a recording, and so the load, waits for first samples: what is captured or counted from then on
+/// misses no request. A source that needs longer delays nothing else.
+const FIRST_SAMPLES: Duration = Duration::from_millis(250);
+
 /// What the threads of all collectors have in common.
 #[derive(Clone)]
 struct Common {
@@ -56,21 +60,25 @@ pub fn ask(
 }
 
 /// Starts to record all `arrivals`, at one sample every `interval`. Those that have not answered yet
-/// begin when they do.
+/// begin when they do. Returns when all others have sampled once, or after [`FIRST_SAMPLES`].
 pub fn start(arrivals: Vec<Arrival>, sink: &RowSink, interval: Duration) -> std::io::Result<Running> {
     let mut workers = Vec::new();
     let (sender, news) = mpsc::channel();
     let common = Common { sink: sink.clone(), interval, news: sender };
+    let (reading, all_have_read) = mpsc::channel();
     for arrival in arrivals {
         let (stop, stopped) = mpsc::channel();
         let coverage = Arc::new(Mutex::new(arrival.coverage()));
-        let (common, shown) = (common.clone(), Arc::clone(&coverage));
+        let (common, shown, reading) = (common.clone(), Arc::clone(&coverage), reading.clone());
         // Linux cuts thread names at 15 bytes.
         let name: String = format!("collect {}", arrival.source()).chars().take(15).collect();
         let thread =
-            std::thread::Builder::new().name(name).spawn(move || record(arrival, &common, &shown, &stopped))?;
+            std::thread::Builder::new().name(name).spawn(move || record(arrival, &common, &shown, &stopped, reading))?;
         workers.push(Worker { stop, thread, coverage });
     }
+    drop(reading);
+    // It is disconnected once each thread has dropped its end.
+    let _ = all_have_read.recv_timeout(FIRST_SAMPLES);
     Ok(Running { workers, news })
 }
 
@@ -115,15 +123,18 @@ fn stopped(coverage: Vec<Coverage>, state: CoverageState, why: &str) -> Vec<Cove
     coverage.into_iter().map(|part| Coverage { state, why: Some(why.to_owned()), ..part }).collect()
 }
 
-/// Waits for the first answer, then collects; returns the coverage when it is stopped.
+/// Waits for the first answer, then collects; returns the coverage when it is stopped. Drops `reading` after the first sample, or
+/// where none can be had yet.
 fn record(
     mut arrival: Arrival,
     common: &Common,
     shown: &Mutex<Vec<Coverage>>,
     stopped: &mpsc::Receiver<()>,
+    reading: mpsc::Sender<()>,
 ) -> Vec<Coverage> {
     let gap = arrival.begin();
     common.sink.push(Batch { events: gap.into_iter().collect(), ..Batch::default() });
+    let reading = Some(reading).filter(|_| arrival.is_answered());
     while !arrival.is_answered() {
         if !matches!(stopped.recv_timeout(LOOK_EVERY), Err(RecvTimeoutError::Timeout)) {
             return arrival.coverage();
@@ -135,7 +146,7 @@ fn record(
         }
     }
     match arrival.into_collector() {
-        Some((collector, coverage)) => collect(collector, coverage, &common.sink, common.interval, stopped),
+        Some((collector, coverage)) => collect(collector, coverage, common, stopped, reading),
         None => Vec::new(),
     }
 }
@@ -175,14 +186,16 @@ fn due_after(number: u32, interval: Duration) -> Duration {
 fn collect(
     mut collector: Box<dyn Collector>,
     mut coverage: Vec<Coverage>,
-    sink: &RowSink,
-    interval: Duration,
+    Common { sink, interval, .. }: &Common,
     stopped: &mpsc::Receiver<()>,
+    reading: Option<mpsc::Sender<()>>,
 ) -> Vec<Coverage> {
+    let interval = *interval;
     let source = collector.source();
     let (begun, cpu_begun) = (Instant::now(), thread_cpu_time());
     let mut reads = ReadStats { source: source.clone(), interval, ..ReadStats::default() };
     reads.read(&mut collector, SettingsRead::All, sink);
+    drop(reading);
     let mut number = 1;
     let mut settings_at = Instant::now();
     let wait = |number| due_after(number, interval).saturating_sub(begun.elapsed());
