@@ -69,11 +69,12 @@ fn documented_log() -> String {
     block.expect("it shows HAProxy's lines").to_owned()
 }
 
-/// HAProxy in `folder`, with two slots for `backend`. Its log is the file `log`.
+/// HAProxy in `folder`, with two slots for `backend`. Its log is the file `log`; of two threads that write a line at once it
+/// would drop one's.
 fn haproxy(folder: &Path, backend: u16) -> (Process, u16, u16) {
     let (port, stats) = (free_port(), free_port());
     let options = format!(
-        "global\n  maxconn 200\n  stats socket {}/stats.sock level user\n  stats socket ipv4@127.0.0.1:{stats} level user\n\
+        "global\n  nbthread 1\n  maxconn 200\n  stats socket {}/stats.sock level user\n  stats socket ipv4@127.0.0.1:{stats} level user\n\
          defaults\n  mode http\n  timeout client 60s\n  timeout server 60s\n  timeout connect 10s\n  timeout queue 60s\n\
          frontend web\n  bind 127.0.0.1:{port}\n  default_backend app\n{}\
          backend app\n  server one 127.0.0.1:{backend} maxconn {SLOTS}\n  server two 127.0.0.1:{backend} maxconn 9 disabled\n",
