@@ -1,6 +1,10 @@
 //! Other statements than before: one is new, or many times as frequent, and requests wait for its
 //! time.
 
+mod release;
+#[cfg(test)]
+mod tests;
+
 use super::parts::clearing;
 use super::{
     Cause, CauseFinding, Contribution, Definition, Doc, Edge, Judge, Outcome, Role, Source::Of, ms, percent, thousands,
@@ -84,7 +88,10 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
     let further_ms = |of: &Statement| {
         let before = mix.rates(of).1 * mix.recorded.0 * times_as_many;
         let more = (of.calls.0 - before).max(0.0) / of.calls.0.max(1.0);
-        of.seconds.0 * more / all.max(1.0) * 1e3
+        // What it took the place of no longer takes its time.
+        let saved = release::replaced(&mix, of, times_as_many)
+            .map_or(0.0, |old| old.seconds.1 / mix.recorded.1.max(1e-9) * mix.recorded.0 * times_as_many);
+        (of.seconds.0 * more - saved).max(0.0) / all.max(1.0) * 1e3
     };
     let joined = mix.statements.iter().filter(|of| mix.more_often(of) >= TIMES * times_as_many);
     let Some(of) = joined.max_by(|a, b| further_ms(a).total_cmp(&further_ms(b))) else {
@@ -92,7 +99,9 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
     };
     let explains_ms = further_ms(of);
     let is_new = of.calls.1 <= 0.0;
-    let told = told(&mix, of, view.window, explains_ms);
+    let replaced = release::replaced(&mix, of, times_as_many);
+    let mut told = told(&mix, of, view.window, explains_ms);
+    told.text += &replaced.map_or_else(String::new, release::told);
     let is_another = mix.distance > mix.by_chance.1 && (mix.distance >= PART || is_new);
     if !is_felt(case, explains_ms)? || !is_another {
         return Ok(Outcome::Cleared(vec![told, whole]));
@@ -101,19 +110,21 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence: vec![told, whole],
         weights: vec![STRONG, if is_new { FAIR } else { WEAK }],
-        fixes: vec![Fix {
-            text: format!(
-                "Find what sends it and what started {} s into the recording (a job, a release): {}",
-                thousands((view.window.from - case.recording.manifest.started_at) as f64 / 1e9),
-                of.text
-            ),
-            command: None,
-            keep: None,
-            risk: None,
-        }],
+        fixes: vec![replaced.map_or_else(|| sender(case, view.window, of), release::fix)],
         prove: "The same load without that statement: response time is that of the baseline window.".to_owned(),
         role: Role::Root,
     }))
+}
+
+/// Advice to find what sends `of`.
+fn sender(case: &Case<'_>, window: Window, of: &Statement) -> Fix {
+    let began_s = (window.from - case.recording.manifest.started_at) as f64 / 1e9;
+    let text = format!(
+        "Find what sends it and what started {} s into the recording (a job, a release): {}",
+        thousands(began_s),
+        of.text
+    );
+    Fix::advice(text, None)
 }
 
 fn nothing_slow(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -170,79 +181,4 @@ fn words(mix: &Mix) -> String {
 /// `2.5`, `250`.
 fn rate(per_second: f64) -> String {
     if per_second < 10.0 { format!("{per_second:.1}") } else { thousands(per_second) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Judged as _, SyntheticRecording};
-
-    /// 100 requests a second that take 10 ms, and 400 from 30 to 60 s of 90; a statement of 1 ms for each, and another at `more` a second
-    /// of `ms` from then on.
-    fn made(more: i64, ms: i64) -> SyntheticRecording {
-        let slow = |second: i64| (30..60).contains(&second);
-        let grown = |s: i64| (s - 30).clamp(0, 30);
-        SyntheticRecording::new(90)
-            .requests(100, 400)
-            .each_request(move |n, r| {
-                if !slow(n / 100) {
-                    r.done_at = r.intended_at + 10_000_000;
-                }
-            })
-            .digest("SELECT name FROM item WHERE id = ?", |s| (100 * s, 100 * s, 0, 0, 0))
-            .digest("SELECT report FROM item", move |s| (more * grown(s), more * ms * grown(s), 0, 0, 0))
-    }
-
-    #[test]
-    fn a_statement_that_joined_is_found_with_its_time() {
-        let made = made(50, 600);
-        // 50 a second of 600 ms for 100 requests.
-        assert!((made.explains(&DEFINITION).unwrap() - 300.0).abs() < 15.0, "{:?}", made.explains(&DEFINITION));
-        let diagnosis = made.diagnose();
-        assert_eq!(diagnosis.culprit, Some(DEFINITION.cause), "{:#?}", diagnosis.findings);
-        let text = &diagnosis.findings[0].evidence[0].text;
-        assert!(text.contains(" calls/s, never outside; 600 ms each"), "{text}");
-    }
-
-    #[test]
-    fn the_same_mix_and_what_takes_no_time_clear_it() {
-        let Ok(Outcome::Cleared(evidence)) = made(0, 0).judge(&DEFINITION) else { panic!("not cleared") };
-        let text = &evidence.last().unwrap().text;
-        assert!(text.contains("the mix is the same: 1 statements, shares differ by at most 0.0 points"), "{text}");
-        assert_eq!(made(50, 1).explains(&DEFINITION), Some(0.0));
-        // Slower, and no more often: another plan, not another mix.
-        let slower = made(0, 0).digest("SELECT total FROM day WHERE id = ?", |s| {
-            (100 * s, 100 * s + 40_000 * (s - 30).clamp(0, 30), 0, 0, 0)
-        });
-        assert_eq!(slower.explains(&DEFINITION), Some(0.0));
-    }
-
-    #[test]
-    fn more_requests_call_it_more_often_and_it_has_not_joined() {
-        // A hundred times as many requests, each with a call of 20 ms, beside a call every tenth of a second of something else.
-        let per_second = |second: i64| if (30..60).contains(&second) { 100 } else { 1 };
-        let calls = move |s: i64| (0..s).map(per_second).sum::<i64>();
-        let spike = SyntheticRecording::new(90)
-            .requests(100, 400)
-            .each_request(move |n, r| {
-                if per_second(n / 100) == 1 {
-                    r.done_at = r.intended_at + 10_000_000;
-                }
-            })
-            .tables(move |t| {
-                t.requests
-                    .rows
-                    .retain(|r| per_second(r.intended_at / 1_000_000_000) > 1 || r.intended_at % 1_000_000_000 == 0)
-            })
-            .digest("SELECT name FROM item WHERE id = ?", move |s| (calls(s), 200 * calls(s), 0, 0, 0))
-            .digest("SELECT 1", |s| (10 * s, s, 0, 0, 0));
-        assert_eq!(spike.explains(&DEFINITION), Some(0.0));
-    }
-
-    #[test]
-    fn without_a_fact_it_is_not_judged() {
-        assert_eq!(made(50, 600).tables(|t| t.statements.rows.clear()).explains(&DEFINITION), None);
-        let always_slow = SyntheticRecording::new(30).requests(100, 400).digest("SELECT 1", |s| (100 * s, s, 0, 0, 0));
-        assert_eq!(always_slow.explains(&DEFINITION), None, "nothing to compare with");
-    }
 }
