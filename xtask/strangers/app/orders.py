@@ -16,42 +16,8 @@ import threading
 import time
 
 from databases import MysqlConnection, PostgresqlConnection
+from knobs import Knobs
 from metrics import Metrics
-
-
-class Knobs:
-    """What the file says, and what holds where it says nothing."""
-
-    USUAL = {
-        "workers": 24, "pool": 16, "leak_every": 0, "hold_ms": 0, "cpu_ms": 0, "sleep_ms": 0, "busy_threads": 0,
-        "collect_objects": 0, "collect_every_ms": 1000, "log_sync": 0, "log_bytes": 4096, "n_plus_one": 0,
-        "lock_ms": 0, "transaction_ms": 0, "reconnect": 0, "cached_ratio": 0, "downstream": 1, "answer_bytes": 0,
-    }
-
-    def __init__(self, path):
-        self.path = path
-        self.stamp = None
-        self.values = dict(self.USUAL)
-        self.read()
-        threading.Thread(target=self.follow, daemon=True).start()
-
-    def __getitem__(self, name):
-        return self.values[name]
-
-    def read(self):
-        stamp = os.stat(self.path).st_mtime_ns
-        if stamp != self.stamp:
-            with open(self.path) as file:
-                self.values = {**self.USUAL, **json.load(file)}
-            self.stamp = stamp
-
-    def follow(self):
-        while True:
-            time.sleep(0.1)
-            try:
-                self.read()
-            except (OSError, ValueError):
-                pass  # It is replaced at this moment: the next look finds it.
 
 
 class Pool:

@@ -37,11 +37,14 @@ pub enum Operation {
     Document,
     /// Groups the orders of a region by a join.
     Report,
+    /// Adds up all orders by customer: a dear report that no index helps.
+    Sales,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 6] = [Self::Item, Self::Category, Self::History, Self::Order, Self::Document, Self::Report];
+    pub const ALL: [Self; 7] =
+        [Self::Item, Self::Category, Self::History, Self::Order, Self::Document, Self::Report, Self::Sales];
 
     /// Its name in scenario, app and tables.
     pub fn name(self) -> String {
@@ -80,6 +83,7 @@ impl Load {
             App::None => 2_000.0,
             App::Rust => 600.0,
             App::Python => 160.0,
+            App::Flask => 80.0,
         };
         let rate = random.geometric(20.0, most).round();
         let shape = random.weighted(&[(Shape::Even, 2.0), (Shape::Poisson, 3.0), (Shape::Ramp, 1.0)], Shape::Even);

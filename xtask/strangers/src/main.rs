@@ -12,6 +12,7 @@ mod judge;
 mod kinds;
 mod ledger;
 mod load;
+mod ordinary;
 mod play;
 mod random;
 mod report;
@@ -84,6 +85,14 @@ struct Cli {
     #[arg(long)]
     kinds: bool,
 
+    /// Play the cases of the ordinary service that are missing, and print how holdup judges each
+    #[arg(long, conflicts_with_all = ["list", "try_out", "score", "blame"])]
+    ordinary: bool,
+
+    /// Only this case of the ordinary service
+    #[arg(long, value_name = "NAME", requires = "ordinary")]
+    case: Option<String>,
+
     /// Folder of corpus and state [default: target/strangers]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -144,6 +153,9 @@ fn run(cli: &Cli) -> Result<()> {
         return Ok(());
     }
     let holdup = play::program(cli.holdup.clone())?;
+    if cli.ordinary {
+        return ordinary::run(&root, &holdup, &dir.join("ordinary"), cli.case.as_deref());
+    }
     if !cli.try_out.is_empty() {
         return try_out(&root, &holdup, &dir, cli);
     }

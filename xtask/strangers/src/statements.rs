@@ -29,6 +29,7 @@ pub fn largest_id(operation: Operation) -> u64 {
         Operation::History => CUSTOMERS,
         Operation::Document => DOCUMENTS,
         Operation::Report => REGIONS,
+        Operation::Sales => 1_000,
     }
 }
 
@@ -47,6 +48,9 @@ pub fn of_operation(operation: Operation) -> &'static [&'static str] {
         Operation::Document => &["SELECT body FROM document WHERE id = {id}"],
         Operation::Report => &["SELECT o.quantity, COUNT(*) FROM customer c JOIN orders o ON o.customer = c.id \
              WHERE c.region = {id} GROUP BY o.quantity"],
+        Operation::Sales => {
+            &["SELECT customer, SUM(quantity) FROM orders WHERE id > {id} GROUP BY customer ORDER BY 2 DESC LIMIT 10"]
+        }
     }
 }
 

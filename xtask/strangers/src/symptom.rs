@@ -58,6 +58,27 @@ impl Symptom {
     }
 }
 
+/// Median response time of a recording's requests, milliseconds.
+pub fn median_ms(recording: &Recording) -> Option<f64> {
+    let answered = recording.tables.requests.rows.iter().filter(|row| row.outcome != "unfinished");
+    let mut all: Vec<(f64, u64)> =
+        answered.map(|row| ((row.done_at - row.intended_at) as f64 * 1e-6, row.count())).collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    quantile(&all, 0.5)
+}
+
+/// The time, milliseconds, below which this share (0-1) of the requests stayed; `sorted` are times and weights.
+fn quantile(sorted: &[(f64, u64)], share: f64) -> Option<f64> {
+    let count: u64 = sorted.iter().map(|(_, weight)| weight).sum();
+    let rank = (count as f64 * share).ceil() as u64;
+    let mut seen = 0;
+    let reached = sorted.iter().find(|(_, weight)| {
+        seen += weight;
+        seen >= rank
+    });
+    reached.map(|(ms, _)| *ms)
+}
+
 fn times(rows: &[Request], from: i64, to: i64) -> Times {
     let within = rows.iter().filter(|row| (from..to).contains(&row.intended_at) && row.outcome != "unfinished");
     let mut all: Vec<(f64, u64)> = Vec::new();
@@ -73,16 +94,10 @@ fn times(rows: &[Request], from: i64, to: i64) -> Times {
         return Times::default();
     }
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut seen = 0;
-    let rank = (count as f64 * 0.95).ceil() as u64;
-    let p95 = all.iter().find(|(_, weight)| {
-        seen += weight;
-        seen >= rank
-    });
     Times {
         count,
         mean_ms: sum / count as f64,
-        p95_ms: p95.map_or(0.0, |(ms, _)| *ms),
+        p95_ms: quantile(&all, 0.95).unwrap_or(0.0),
         failed_ratio: failed as f64 / count as f64,
     }
 }

@@ -43,6 +43,15 @@ pub enum App {
     Rust,
     /// The bench's own service in Python: threads and a connection pool.
     Python,
+    /// Flask and SQLAlchemy in gunicorn's threads. It tells nothing.
+    Flask,
+}
+
+impl App {
+    /// Whether it has the bench's knobs, which faults move.
+    pub fn has_knobs(self) -> bool {
+        !matches!(self, Self::None | Self::Rust)
+    }
 }
 
 /// What stands between app and database, or between load and database where the draw has no app.
@@ -164,6 +173,7 @@ impl Topology {
                 Instruments::None,
             ),
             App::Python => random.weighted(&[(Instruments::None, 1.0), (Instruments::Metrics, 3.0)], Instruments::None),
+            App::Flask => Instruments::None,
         };
         let is_far = app != App::None && random.chance(0.25);
         Self {
@@ -207,6 +217,7 @@ impl fmt::Display for Topology {
             (App::Rust, Instruments::Spans) => "Rust app with spans",
             (App::Python, Instruments::None) => "Python app",
             (App::Python, _) => "Python app with metrics",
+            (App::Flask, _) => "Flask",
         };
         write!(f, "{engine}, {app}")?;
         f.write_str(match self.between {

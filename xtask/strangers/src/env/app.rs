@@ -13,6 +13,7 @@ use super::groups::Group;
 use super::link::Link;
 use super::process::{self, Guarded, free_port};
 use super::running::Running;
+use super::shop;
 use crate::load::Operation;
 use crate::statements;
 use crate::topology::{App as Kind, Instruments};
@@ -60,7 +61,10 @@ pub struct App {
     pub group: Option<Arc<Group>>,
     /// Knobs of the Python app.
     knobs: Arc<Mutex<BTreeMap<String, f64>>>,
-    file: PathBuf,
+    /// The file that they are in.
+    pub file: PathBuf,
+    /// Knobs that it reads at SIGHUP only.
+    at_reload: &'static [&'static str],
 }
 
 impl App {
@@ -70,7 +74,9 @@ impl App {
         all.extend(knobs.iter().map(|(name, value)| ((*name).to_owned(), *value)));
         let text = serde_json::to_string(&*all)?;
         let new = self.file.with_extension("new");
-        fs::write(&new, text).and_then(|()| fs::rename(&new, &self.file)).context("failed to move the app's knobs")
+        fs::write(&new, text).and_then(|()| fs::rename(&new, &self.file)).context("failed to move the app's knobs")?;
+        let is_read_late = |(name, _): &(&str, f64)| self.at_reload.contains(name);
+        if self.pid > 0 && knobs.iter().any(is_read_late) { process::signal(self.pid, "HUP") } else { Ok(()) }
     }
 
     /// Moves a knob until the fault ends.
@@ -115,6 +121,7 @@ impl Served {
             group: place.group.clone(),
             knobs: Arc::default(),
             file: place.dir.join("knobs.json"),
+            at_reload: if kind == Kind::Flask { shop::AT_RELOAD } else { &[] },
         };
         let usual = [("workers", f64::from(WORKERS)), ("pool", f64::from(POOL))];
         app.set(&[&usual[..], knobs].concat())?;
@@ -122,11 +129,16 @@ impl Served {
         if let Some(link) = place.link {
             words.extend(["ip", "netns", "exec", &link.namespace].map(str::to_owned));
         }
+        let mut variables = Vec::new();
         match kind {
             Kind::Rust => words.extend(rust_words(&app, database, place)),
+            Kind::Flask => {
+                words.extend(shop::flask_words(place.root)?);
+                variables = shop::variables(&app, database, place);
+            }
             _ => words.extend(python_words(&app, database, place)),
         }
-        let process = Guarded::start(place.dir, "app", "TERM", &words, &[])?;
+        let process = Guarded::start(place.dir, "app", "TERM", &words, &variables)?;
         app.pid = process.pid;
         if let Some(group) = &app.group {
             group.take(process.pid)?;
@@ -139,7 +151,7 @@ impl Served {
     }
 }
 
-fn database_host<'a>(place: &'a Place<'_>) -> &'a str {
+pub(super) fn database_host<'a>(place: &'a Place<'_>) -> &'a str {
     place.link.map_or("127.0.0.1", |link| &link.database)
 }
 

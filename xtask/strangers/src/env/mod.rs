@@ -11,6 +11,7 @@ pub mod process;
 pub mod proxy;
 pub mod running;
 pub mod sessions;
+pub mod shop;
 
 use std::fs;
 use std::path::{Path, PathBuf};
