@@ -11,6 +11,7 @@ mod changes;
 mod figures;
 mod network;
 mod processes;
+mod rounds;
 mod turn;
 
 use std::collections::{BTreeSet, HashMap};
@@ -26,6 +27,7 @@ use self::changes::{Change, Changes, ServerState, role};
 use self::figures::Figures;
 use self::network::{Sockets, Turns};
 use self::processes::Processes;
+use self::rounds::Rounds;
 use self::turn::Lead;
 use crate::coverage::{Line as _, part};
 use crate::host::cgroup::Cgroup;
@@ -55,6 +57,7 @@ struct Server {
     peers: BTreeSet<(u16, IpAddr)>,
     /// Leads of its connections, by inode.
     leads: HashMap<u64, Lead>,
+    rounds: Rounds,
     /// The cgroup of the first worker, and the worker's number.
     cgroup: Option<(u32, Cgroup)>,
     buffer: Vec<u8>,
@@ -73,6 +76,7 @@ pub(crate) fn make(rest: &str, _options: &Options) -> Result<Box<dyn Collector>,
         changes: Changes::default(),
         peers: BTreeSet::new(),
         leads: HashMap::new(),
+        rounds: Rounds::default(),
         cgroup: None,
         buffer: Vec::new(),
         proc,
@@ -117,16 +121,21 @@ impl Server {
 
     fn put_connections(&mut self, sockets: &Sockets, out: &mut Out) {
         self.leads.retain(|inode, _| sockets.inodes.contains(inode));
+        self.rounds.begin();
         let mut by_peer = self.peers.iter().map(|peer| (*peer, Turns::default())).collect();
         for (pid, member) in &self.processes.members {
             let is_held = |inode| member.held.has(inode);
             let labels = [("pid", pid.to_string()), ("role", role(self.processes.is_parent(*pid)).to_owned())];
-            let Turns { connections, open, undecided } = network::accepted(&sockets.incoming, is_held, &mut self.leads);
+            let Turns { connections, open, undecided } =
+                network::accepted(&sockets.incoming, is_held, &mut self.leads, &mut self.rounds);
             let mut put = |metric: Metric, value: u32| out.put(metric, Labels::new(labels.clone()), f64::from(value));
             put(metrics::server::ACCEPTED_CONNECTIONS, connections);
             put(metrics::server::ANSWERING_CONNECTIONS, open);
             put(metrics::server::UNDECIDED_CONNECTIONS, undecided);
             network::outgoing(&sockets.outgoing, is_held, &mut self.leads, &mut by_peer);
+        }
+        if let Some(requests) = self.rounds.end().filter(|_| !self.processes.members.is_empty()) {
+            out.put_plain(metrics::server::REQUESTS, f64::from(requests));
         }
         for ((port, peer), Turns { connections, open, undecided }) in by_peer {
             // A peer whose connections are all closed has none, and needs a row to say so.

@@ -23,7 +23,7 @@ use self::sentences::{is_good_enough, left_out};
 use self::suspects::Suspects;
 use crate::case::{Case, Incomparable};
 use crate::causes::{self, Cause, CauseFinding, Outcome, Trait};
-use crate::ledger::{self, ledger};
+use crate::ledger::{self, LedgerRow, ledger};
 use crate::link::{self, Circumstances, Linked};
 use crate::load::{self, LoadReport};
 use crate::resources::share_of_all;
@@ -97,13 +97,13 @@ fn judged(case: Case<'_>, elsewhere: Vec<causes::Outcomes>) -> Diagnosis {
     let mut outcomes = Outcomes::judge(&open);
     let findings = outcomes.rank(&open);
     let standing = standing::line(&open, &findings).filter(|_| is_quiet);
-    let line = standing.or_else(|| level::line(level.as_ref()?, &findings));
+    let line = standing.or_else(|| level::line(&open, level.as_ref()?, &findings));
     if let Some((slow, text)) = open.degradation.as_mut().zip(line) {
         (slow.text, slow.severity) = (text, Severity::Major);
         return Diagnosis { level, ..Outcomes::judge(&open).answer(&open) };
     }
     if let Some(level) = level {
-        level::complete(&mut diagnosis, level, &findings, &outcomes);
+        level::complete(&open, &mut diagnosis, level, &findings, &outcomes);
     }
     if diagnosis.verdict == Answer::Undecided {
         return diagnosis;
@@ -279,9 +279,10 @@ impl Outcomes {
         grounds: &Grounds<'_, '_>,
         suspects: &Suspects,
         level: Option<&LevelReport>,
+        ledger: &[LedgerRow],
     ) -> (Answer, String) {
         let said = grounds.say(suspects, &self.not_judged);
-        let (verdict, headline) = level::say(case, level, said, &self.not_judged);
+        let (verdict, headline) = level::say(case, level, ledger, said, &self.not_judged);
         let culprit = suspects.culprit().filter(|_| verdict == Answer::Found);
         (verdict, culprit.map_or_else(String::new, |culprit| changed::lead(case, &culprit.evidence)) + &headline)
     }
@@ -303,7 +304,7 @@ impl Outcomes {
         let mut suspects = Suspects::weigh(findings, &self.claims, |finding| grounds.carry(finding));
         let ledger = ledger(case);
         let level = level::report(case, &ledger).filter(|_| grounds.uncounted.is_none());
-        let (verdict, headline) = self.say(case, &grounds, &suspects, level.as_ref());
+        let (verdict, headline) = self.say(case, &grounds, &suspects, level.as_ref(), &ledger);
         let split = grounds.split(verdict, &suspects, &self.not_judged, &ledger);
         let split = split.map(|split| applicable::ask_for_lacking(split, case.recording));
         let symptom = case.degradation.as_ref().filter(|_| grounds.search.is_none() || verdict != Answer::Healthy);

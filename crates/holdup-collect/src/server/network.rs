@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 
 use super::address::Address;
+use super::rounds::Rounds;
 use super::turn::{self, LastData, Lead, Side};
 use crate::proc::sock_diag::{Connection, DiagSocket};
 use crate::proc::socket::{CLOSE_WAIT, ESTABLISHED, LISTEN};
@@ -90,15 +91,15 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    fn add(&mut self, connection: &Connection, side: Side, leads: &mut HashMap<u64, Lead>) {
+    /// Adds a connection; whether something is awaited on it.
+    fn add(&mut self, connection: &Connection, side: Side, leads: &mut HashMap<u64, Lead>) -> bool {
         let lead = leads.entry(connection.socket.inode).or_default();
         let open = if side == Side::Asks { LastData::Sent } else { LastData::Received };
         self.connections += 1;
-        match connection.info.map_or(LastData::Undecided, |info| turn::last(&info, side, lead)) {
-            last if last == open => self.open += 1,
-            LastData::Undecided => self.undecided += 1,
-            _ => {}
-        }
+        let last = connection.info.map_or(LastData::Undecided, |info| turn::last(&info, side, lead));
+        self.open += u32::from(last == open);
+        self.undecided += u32::from(last == LastData::Undecided);
+        last == open
     }
 }
 
@@ -107,9 +108,13 @@ pub(super) fn accepted(
     incoming: &[Connection],
     is_held: impl Fn(u64) -> bool,
     leads: &mut HashMap<u64, Lead>,
+    rounds: &mut Rounds,
 ) -> Turns {
     let mut turns = Turns::default();
-    incoming.iter().filter(|c| is_held(c.socket.inode)).for_each(|c| turns.add(c, Side::Answers, leads));
+    for connection in incoming.iter().filter(|c| is_held(c.socket.inode)) {
+        let is_open = turns.add(connection, Side::Answers, leads);
+        rounds.add(connection, is_open);
+    }
     turns
 }
 

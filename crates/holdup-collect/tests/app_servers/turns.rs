@@ -1,4 +1,4 @@
-//! Whose turn it is on a connection, held against the truth: two ends that say when they have asked and when they have answered, each in
+//! Whose turn it is on a connection, and how many requests there were, held against the truth: two ends that say when they have asked and when they have answered, each in
 //! one segment, with or without a greeting. What is said may be that it can't be told, but never the other way round.
 
 use std::io::{Read as _, Write as _};
@@ -78,15 +78,18 @@ fn pattern(thinks: &[Duration], works: &[Duration], greets: bool) -> usize {
         move || ask(client, &truth, &thinks)
     });
     let port = port.to_string();
-    let (mut looks, mut undecided) = (0, 0);
+    let (mut looks, mut undecided, mut requests) = (0, 0, 0.0);
     let deadline = Instant::now() + PATIENCE;
     while looks < LOOKS && Instant::now() < deadline {
         sleep(Duration::from_millis(7));
         let mut batch = Batch::default();
         let before = truth.look();
         source.sample(&mut batch).unwrap();
+        requests += sum(&batch, "server_requests_since_last", &[]).unwrap();
         let Some(step) = before.filter(|step| truth.look() == Some(*step) && *step > 5) else { continue };
-        let is_open = f64::from(step % 2);
+        let (is_open, answered) = (f64::from(step % 2), f64::from(step / 2));
+        // With a greeting the one in flight counts.
+        assert!((answered..=answered + is_open).contains(&requests), "{requests} requests of {answered}: {greets}");
         let of = |metric: &str, labels: &[(&str, &str)]| sum(&batch, metric, labels).unwrap();
         let at_peer: &[(&str, &str)] = &[("peer_port", &port)];
         let ends = [

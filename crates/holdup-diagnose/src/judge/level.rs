@@ -1,7 +1,7 @@
 //! The level of response time where nothing says whether it is good: no change in the recording, no
 //! baseline recording and no objective. Then the verdict says so and where the time goes. Work that
 //! an answer does not need is seen by its level alone: most of the time is a finding, a part of it
-//! is named with what it could save at most.
+//! is named with what it could save at most. So is what takes most of a time that people notice.
 
 use std::fmt::Write as _;
 
@@ -22,6 +22,9 @@ use crate::verdict::{Answer, DearReport, Diagnosis, Finding, LevelReport, NAMED,
 
 /// A mean request that takes less time is quick, whatever it does, milliseconds.
 const QUICK_MS: f64 = 5.0;
+
+/// A wait that people notice (J. Nielsen, Usability Engineering, 1993, section 5.5: 0.1 s), milliseconds.
+const NOTICED_MS: f64 = 100.0;
 
 /// The level of `case`; none if something says whether it is good, or nothing measured it.
 pub(super) fn report(case: &Case<'_>, ledger: &[LedgerRow]) -> Option<LevelReport> {
@@ -48,17 +51,32 @@ fn has_objective(case: &Case<'_>) -> bool {
 /// Milliseconds of a mean request in the database: by the ledger, else by the server's own timing of
 /// statements.
 fn in_database(case: &Case<'_>, ledger: &[LedgerRow]) -> Option<f64> {
-    let (mut requests, mut sum_ms) = (0.0, 0.0);
-    let mut is_split = false;
-    for row in ledger.iter().filter(|row| row.band == WHOLE_BAND) {
-        requests += row.requests as f64;
-        let parts = row.parts.iter().filter(|part| part.part.starts_with("database"));
-        for part in parts {
-            is_split = true;
-            sum_ms += part.ms * row.requests as f64;
-        }
+    let is_split = whole(ledger).any(|row| row.parts.iter().any(|part| part.part.starts_with("database")));
+    match is_split {
+        true => mean(ledger, |row| parts_ms(row, |part| part.starts_with("database"))),
+        false => statements::executed_ms(case),
     }
-    if is_split { Some(sum_ms / requests.max(1.0)) } else { statements::executed_ms(case) }
+}
+
+/// Milliseconds of a mean request that no source accounts for: without an owner, or in the app and
+/// neither computing, waiting for a pool, nor calling anything.
+fn unaccounted_ms(ledger: &[LedgerRow]) -> Option<f64> {
+    mean(ledger, |row| row.residual_ms.max(0.0) + parts_ms(row, |part| part == "app_other"))
+}
+
+/// Of all bands together.
+fn whole(ledger: &[LedgerRow]) -> impl Iterator<Item = &LedgerRow> {
+    ledger.iter().filter(|row| row.band == WHOLE_BAND)
+}
+
+fn parts_ms(row: &LedgerRow, is: impl Fn(&str) -> bool) -> f64 {
+    row.parts.iter().filter(|part| is(&part.part)).map(|part| part.ms).sum()
+}
+
+/// The mean over the requests of all operations; none without any.
+fn mean(ledger: &[LedgerRow], of: impl Fn(&LedgerRow) -> f64) -> Option<f64> {
+    let requests: f64 = whole(ledger).map(|row| row.requests as f64).sum();
+    (requests > 0.0).then(|| whole(ledger).map(|row| of(row) * row.requests as f64).sum::<f64>() / requests)
 }
 
 /// The verdict and its sentence: those that were `said`, or of a healthy one that nothing compares with
@@ -66,6 +84,7 @@ fn in_database(case: &Case<'_>, ledger: &[LedgerRow]) -> Option<f64> {
 pub(super) fn say(
     case: &Case<'_>,
     level: Option<&LevelReport>,
+    ledger: &[LedgerRow],
     said: (Answer, String),
     not_judged: &[NotJudged],
 ) -> (Answer, String) {
@@ -84,6 +103,12 @@ pub(super) fn say(
     if let Some(conspicuous) = (!case.origin.counts_requests()).then(|| conspicuous::text(case)).flatten() {
         return (Answer::Undecided, format!("{text}{rest} What stands out: {conspicuous}."));
     }
+    let is_noticed = case.origin.counts_requests() && level.mean_ms >= NOTICED_MS;
+    let lost_ms = unaccounted_ms(ledger).filter(|ms| is_noticed && *ms >= CULPRIT_RATIO * level.mean_ms);
+    if let Some(lost_ms) = lost_ms {
+        let why = format!("No source shows what {} of the {} are for.", ms(lost_ms), ms(level.mean_ms));
+        return (Answer::Undecided, format!("{text}. {why}"));
+    }
     let is_dear = |ms: f64| ms >= CULPRIT_RATIO * level.mean_ms && level.mean_ms >= QUICK_MS;
     let unseen = not_judged.iter().find(|n| n.cause.is(Trait::Avoidable) && n.cause.is(Trait::WithinStatement));
     match unseen.filter(|_| level.database_ms.is_some_and(is_dear)) {
@@ -95,21 +120,34 @@ pub(super) fn say(
     }
 }
 
-/// Says that most of the response time is work that an answer does not need, if the first of `findings`
-/// of a case that has all of it to explain is that.
-pub(super) fn line(level: &LevelReport, findings: &[Finding]) -> Option<String> {
+/// Says how long requests take, if the first of `findings` of a case that has all of that time to explain
+/// takes most of it, and an answer does not need it or people notice it.
+pub(super) fn line(case: &Case<'_>, level: &LevelReport, findings: &[Finding]) -> Option<String> {
     let root = findings.iter().find(|finding| finding.role == Role::Root)?;
-    let is_dear = root.explains_ratio >= CULPRIT_RATIO && level.mean_ms >= QUICK_MS;
-    let is_named = root.cause.is(Trait::Avoidable) && root.confidence >= NAMED && is_dear;
-    is_named.then(|| {
+    let is_most = root.explains_ratio >= CULPRIT_RATIO && root.confidence >= NAMED;
+    (is_most && is_too_long(case, level, root)).then(|| {
         format!("an average request took {} from the first second on (p50 {})", ms(level.mean_ms), ms(level.p50_ms))
     })
 }
 
+/// Whether `finding` takes a time that an answer does not need, or that people notice: that of a request,
+/// as statements may be a nightly report's.
+fn is_too_long(case: &Case<'_>, level: &LevelReport, finding: &Finding) -> bool {
+    let is_noticed = level.mean_ms >= NOTICED_MS && case.origin.counts_requests() && finding.role == Role::Root;
+    level.mean_ms >= QUICK_MS && finding.cause.is(Trait::Avoidable) || is_noticed && !finding.cause.is(Trait::Outside)
+}
+
 /// Completes `diagnosis` by what is dear at its level: `findings` and the uncounted causes of the case
 /// that has all of response time to explain.
-pub(super) fn complete(diagnosis: &mut Diagnosis, mut level: LevelReport, findings: &[Finding], open: &Outcomes) {
-    let found = findings.iter().filter(|f| f.cause.is(Trait::Avoidable) && f.explains_ratio >= MATTERS);
+pub(super) fn complete(
+    case: &Case<'_>,
+    diagnosis: &mut Diagnosis,
+    mut level: LevelReport,
+    findings: &[Finding],
+    open: &Outcomes,
+) {
+    let is_dear = |f: &Finding| f.cause.is(Trait::Avoidable) || is_too_long(case, &level, f);
+    let found = findings.iter().filter(|f| f.explains_ratio >= MATTERS && is_dear(f));
     level.dear = found.map(|finding| dear(&level, finding)).collect();
     let uncounted = open.uncounted.iter().filter(|(cause, _)| cause.is(Trait::Avoidable));
     level.dear.extend(uncounted.map(|(cause, found)| uncounted_dear(*cause, found)));

@@ -147,3 +147,36 @@ fn a_database_alone_with_sessions_that_wait_is_left_open() {
     assert_eq!(waiting.verdict, Answer::Undecided, "{}", waiting.headline);
     assert!(waiting.headline.contains("6 sessions waited for a thread of the pool"), "{}", waiting.headline);
 }
+
+/// 50 requests a second of `ms`, most of which their statement waits for a lock.
+fn locked(ms: i64) -> SyntheticRecording {
+    let waiting = RATE * (ms - 10) / 1_000;
+    let rows = (0..SECONDS).flat_map(|second| {
+        (0..waiting).map(move |id| Session {
+            observed_at: second * 1_000_000_000,
+            source: SOURCE.into(),
+            session_id: id,
+            command: "active".into(),
+            true_state: "lock_wait".into(),
+            digest_text: Some(LINES.into()),
+            ..Session::default()
+        })
+    });
+    let counts = move |s: i64| (RATE * s, RATE * s * (ms - 10), 0, 0, 0);
+    SyntheticRecording::new(SECONDS)
+        .requests(RATE, ms)
+        .without_objectives()
+        .digest(LINES, counts)
+        .tables(|tables| tables.statements.rows.iter_mut().for_each(|row| row.source = SOURCE.to_owned()))
+        .session_rows(rows.collect())
+}
+
+#[test]
+fn a_wait_that_people_notice_is_no_good_response_time() {
+    let long = locked(300).diagnose();
+    assert_ne!(long.verdict, Answer::Healthy, "{}", long.headline);
+    let first = long.findings.first().map(|f| f.cause).or(long.level.and_then(|l| Some(l.dear.first()?.cause)));
+    assert_eq!(first, Some(Cause::LockContention), "{}", long.headline);
+    let short = locked(60).diagnose();
+    assert_eq!(short.verdict, Answer::Healthy, "{}", short.headline);
+}

@@ -122,13 +122,22 @@ pub enum WorkingThreads {
     Asleep(f64),
     /// So many take requests, and all of them have one.
     Busy(f64),
+    /// All of them are busy with what is answered, by the time that a request takes when nothing waits.
+    Held {
+        /// So many take requests.
+        threads: f64,
+        /// The time of one, milliseconds.
+        alone_ms: f64,
+        /// Requests that are answered.
+        per_second: f64,
+    },
 }
 
 impl WorkingThreads {
     /// Their number.
     pub fn count(self) -> f64 {
         match self {
-            Self::Asleep(threads) | Self::Busy(threads) => threads,
+            Self::Asleep(threads) | Self::Busy(threads) | Self::Held { threads, .. } => threads,
         }
     }
 }
@@ -142,6 +151,10 @@ pub(crate) fn says_of_limit(threads: Option<WorkingThreads>, most: f64, port: &s
         ),
         Some(WorkingThreads::Busy(threads)) => format!(
             "all {threads:.0} threads of the server on port {port} that take requests had a CPU or awaited an answer at most instants, while more requests were with it: it works on that many at once"
+        ),
+        Some(WorkingThreads::Held { threads, alone_ms, per_second }) => format!(
+            "{threads:.0} threads of the server on port {port} take requests: {per_second:.0}/s of {} each, the least that one takes, keep all of them busy, while more requests were with it",
+            ms(alone_ms)
         ),
         None => format!(
             "the server on port {port} had {most:.1} accepted requests whenever others waited in front of it: it takes that many at once"

@@ -113,6 +113,10 @@ pub fn measured(requests: &[&Request], index: &Index, whole: Window) -> Vec<(Cli
     if !proxy.seconds.is_empty() {
         return vec![(proxy, Origin::Proxy)];
     }
+    if all.is_empty() {
+        all.push((server::by_rounds(index, whole), Origin::AppServer));
+        all.retain(|(view, _)| !view.seconds.is_empty());
+    }
     let mysql = from_sessions(index, whole);
     let sessions = if mysql.seconds.is_empty() { from_processes(index, whole) } else { mysql };
     let of_statements = [statements::view(index, whole), statements::of_documents(index, whole)];

@@ -315,3 +315,46 @@ fn a_proxy_alone_tells_of_its_queue() {
     // 40 at 50 a second, in all but the interval of the change.
     assert!((ms - 800.0).abs() < 60.0, "{ms}");
 }
+
+/// gunicorn with two threads that sleep for `sleep_ms` in their handler, 40 requests a second, and 60
+/// requests with it in the second half.
+fn sleepy(program: &str, sleep_ms: i64) -> SyntheticRecording {
+    let then = move |baseline: f64, slow: f64| move |second: i64| if second < SLOW_FROM { baseline } else { slow };
+    let worker = |pid: &'static str| [("pid", pid), ("role", "worker")];
+    let threads = |pid: &'static str| [("pid", pid), ("role", "worker"), ("state", "S")];
+    SyntheticRecording::new(SECONDS)
+        .requests(40, 1_500)
+        .each_request(move |n, r| {
+            if n < SLOW_FROM * 40 {
+                r.done_at = r.intended_at + sleep_ms * 1_000_000;
+            }
+        })
+        .target("http://127.0.0.1:8080/orders")
+        .setting(SERVER, "server.name", program)
+        .gauge(SERVER, "tcp_accept_queue_length", &PORT, 0.0)
+        .counted(SERVER, "server_answering_connections", &worker("7"), then(1.0, 30.0))
+        .counted(SERVER, "server_answering_connections", &worker("8"), then(1.0, 30.0))
+        .gauge(SERVER, "server_threads", &threads("7"), 2.0)
+        .gauge(SERVER, "server_threads", &threads("8"), 2.0)
+}
+
+#[test]
+fn threads_that_sleep_in_their_handler_are_busy_by_the_quickest_request() {
+    // Two threads carry 40/s of 45 ms each.
+    let made = sleepy("gunicorn", 45);
+    assert!(made.explains(&DEFINITION).is_some_and(|ms| ms > 1_000.0), "{:?}", made.explains(&DEFINITION));
+    let Ok(Outcome::Found(found)) = made.judge(&DEFINITION) else { panic!("not found") };
+    let said = "2 threads of the server on port 8080 take requests: 40/s of 45.0 ms each";
+    assert!(found.evidence.iter().any(|piece| piece.text.contains(said)), "{:#?}", found.evidence);
+}
+
+#[test]
+fn requests_that_are_not_bound_to_threads_do_not_wait_for_them() {
+    // Forty at a time even when nothing waits: an event loop. And hardly any: threads are free.
+    for sleep_ms in [1_000, 5] {
+        let judged = sleepy("gunicorn", sleep_ms).explains(&DEFINITION);
+        assert!(judged.is_none_or(|ms| ms == 0.0), "{sleep_ms}: {judged:?}");
+    }
+    let node = sleepy("node", 45).explains(&DEFINITION);
+    assert!(node.is_none_or(|ms| ms == 0.0), "{node:?}");
+}

@@ -83,7 +83,7 @@ impl Pool {
         let at_work = |taken: &f64| timing.as_ref().is_none_or(|timing| timing.busy >= AT_WORK * taken);
         let taken = outside.as_ref().and_then(|o| o.takes_at_once).filter(at_work);
         let unreported = outside.as_ref().filter(|_| workers.is_none());
-        let threads = unreported.and_then(|outside| threads::working(&view, outside));
+        let threads = unreported.and_then(|outside| threads::working(case, &view, outside, per_second));
         let most = workers.as_ref().map(|w| w.most).or(threads.map(WorkingThreads::count)).or(taken);
         let were = workers.as_ref().and_then(|_| case.baseline()?.workers()).map(|w| w.most);
         let fewer_by = were.zip(most).map(|(were, most)| were - most).filter(|n| *n >= 1.0);

@@ -5,11 +5,16 @@ use std::collections::BTreeMap;
 use holdup_recording::metrics;
 use holdup_signals::View;
 use holdup_signals::app::app_server::{Levels, Outside};
+use holdup_signals::time::requests::service_ms;
 
 use super::{BUSY, MOSTLY, WorkingThreads};
+use crate::case::Case;
 
 /// Requests with the server for each of the threads, from which others wait behind them.
 const BEHIND: f64 = 1.3;
+
+/// Threads are all busy from this share (0-1) of them: the quickest request takes less than a mean one.
+const HELD: f64 = 0.6;
 
 /// Prefixes of the names of programs that give each request a thread, beside one main thread for
 /// each process: gunicorn's gthread, uWSGI, Django's and Flask's own server, Puma. A program with an
@@ -40,10 +45,38 @@ pub fn request_threads(view: &View<'_>, source: &str) -> Option<f64> {
     at_once.into_values().reduce(f64::max).filter(|threads| *threads >= 1.0)
 }
 
-/// Threads of the server that all have a request while more are with it.
-pub(super) fn working(view: &View<'_>, outside: &Outside) -> Option<WorkingThreads> {
+/// Threads of the server that all have a request while more are with it; `per_second` requests are
+/// answered.
+pub(super) fn working(case: &Case<'_>, view: &View<'_>, outside: &Outside, per_second: f64) -> Option<WorkingThreads> {
     let asleep = view.asleep_at_most(outside).map(WorkingThreads::Asleep);
-    asleep.or_else(|| all_busy(view, outside).map(WorkingThreads::Busy))
+    let busy = || all_busy(view, outside).map(WorkingThreads::Busy);
+    asleep.or_else(busy).or_else(|| all_held(case, view, outside, per_second))
+}
+
+/// Threads that take requests, if all that are answered keep them busy although nothing waits for
+/// one, while more requests are with the server. A thread that sleeps in its handler shows neither a
+/// CPU nor an awaited answer.
+fn all_held(case: &Case<'_>, view: &View<'_>, outside: &Outside, per_second: f64) -> Option<WorkingThreads> {
+    let threads = request_threads(view, &outside.source)
+        .filter(|threads| outside.answering.is_some_and(|answering| answering >= BEHIND * threads))?;
+    let alone_ms = alone_ms(case)?;
+    // Of more, several would have had one thread at a time; of fewer, threads are free.
+    let needed = per_second * alone_ms / 1e3;
+    let is_bound = (HELD * threads..=BEHIND * threads).contains(&needed);
+    is_bound.then_some(WorkingThreads::Held { threads, alone_ms, per_second })
+}
+
+/// What a mean request of holdup's load takes if nothing waits for anything: the quickest of each
+/// operation, by how often it was answered.
+fn alone_ms(case: &Case<'_>) -> Option<f64> {
+    let mut by_operation: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for row in case.requests_in(case.whole()).ok()?.into_iter().filter(|row| row.outcome == "ok") {
+        let Some(took_ms) = service_ms(row) else { continue };
+        let (count, quickest) = by_operation.entry(&row.operation).or_insert((0.0, f64::MAX));
+        (*count, *quickest) = (*count + row.count() as f64, quickest.min(took_ms));
+    }
+    let all: f64 = by_operation.values().map(|(count, _)| count).sum();
+    (all > 0.0).then(|| by_operation.values().map(|(count, quickest)| count * quickest).sum::<f64>() / all)
 }
 
 /// Threads that take requests, if all of them await an answer or have a CPU at most instants, while more requests are with

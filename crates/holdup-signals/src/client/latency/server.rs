@@ -2,7 +2,7 @@
 //! those on which an answer is due, over the requests that were answered (Little's law). Unlike the
 //! app's own timing it contains the queue in front of the server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::metrics;
 
@@ -12,12 +12,25 @@ use crate::app::app_server::request_counters;
 /// Connections set up and not accepted, and those on which an answer is due.
 const IN_FLIGHT: [&str; 2] = [metrics::tcp::ACCEPT_QUEUE_LENGTH.name, metrics::server::ANSWERING_CONNECTIONS.name];
 
+/// Requests between two samples of the server's connections.
+const ROUNDS: &str = metrics::server::REQUESTS.name;
+
+/// Requests seen in flight, all looks of an interval together, that give their mean within a fifth:
+/// they vary as the square root of their number.
+const SEEN: f64 = 25.0;
+
+/// No interval need be longer, seconds: so few in flight are quick, whatever their number is.
+const LONG_SECONDS: f64 = 10.0;
+
 /// Counters of the database's statements or transactions.
 const STATEMENTS: [&str; 2] = [metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, super::TRANSACTIONS];
 
 /// Whether this account goes by samples of `metric`.
 pub(super) fn counts(metric: &str) -> bool {
-    IN_FLIGHT.contains(&metric) || STATEMENTS.contains(&metric) || request_counters().any(|(of, _)| of == metric)
+    IN_FLIGHT.contains(&metric)
+        || metric == ROUNDS
+        || STATEMENTS.contains(&metric)
+        || request_counters().any(|(of, _)| of == metric)
 }
 
 /// Intervals in which a counter of requests rose, of the watched server with the most requests in
@@ -31,19 +44,79 @@ pub(super) fn by_statements(index: &Index, whole: Window) -> ClientView {
     seconds(index, whole, STATEMENTS.into_iter().map(|metric| (metric.to_owned(), false)))
 }
 
-fn seconds(index: &Index, whole: Window, counters: impl Iterator<Item = (String, bool)>) -> ClientView {
+/// The same where nothing counts requests, by the kernel's counts of segments: the outermost server, to
+/// which no other that is watched connects, and which is no database with an account of its own.
+pub(super) fn by_rounds(index: &Index, whole: Window) -> ClientView {
+    let port = |source: &str| source.rsplit_once(':').map_or("", |(_, port)| port).to_owned();
+    let peers = index.series(metrics::server::OUTGOING_CONNECTIONS.name, &[]);
+    let mut inner: BTreeSet<String> = peers.filter_map(|((_, of), _)| Some(of.get("peer_port")?.to_owned())).collect();
+    let databases = STATEMENTS.iter().flat_map(|metric| index.series(metric, &[]));
+    inner.extend(databases.map(|((source, _), _)| port(source)));
+    let outermost = servers(index).into_iter().filter(|source| !inner.contains(&port(source)));
+    let Some((source, in_flight)) = busiest(index, outermost, whole) else { return ClientView::default() };
+    let counted = index.sums(ROUNDS, |of, _| of == source);
+    let instants: Vec<i64> = in_flight.keys().copied().collect();
+    let rise = |pair: &[i64]| {
+        let requests = counted.get(&pair[1]).copied().filter(|requests| *requests >= 1.0)?;
+        Some(Rise { window: Window { from: pair[0], to: pair[1] }, requests })
+    };
+    spent(joined(instants.windows(2).filter_map(rise), &in_flight), &in_flight)
+}
+
+/// Adjacent intervals joined until enough requests were seen in flight, or for long: of few requests
+/// one look sees none and the next sees two, and that is chance.
+fn joined(rises: impl Iterator<Item = Rise>, in_flight: &BTreeMap<i64, f64>) -> Vec<Rise> {
+    let is_enough = |rise: &Rise| {
+        let seen: f64 = in_flight.range(rise.window.from + 1..=rise.window.to).map(|(_, n)| n).sum();
+        seen >= SEEN || rise.window.seconds() >= LONG_SECONDS
+    };
+    let mut all: Vec<Rise> = Vec::new();
+    for rise in rises {
+        match all.last_mut().filter(|last| last.window.to == rise.window.from && !is_enough(last)) {
+            Some(last) => {
+                last.window.to = rise.window.to;
+                last.requests += rise.requests;
+            }
+            None => all.push(rise),
+        }
+    }
+    // What was cut off, by a gap or the end, is as much chance.
+    all.retain(is_enough);
+    all
+}
+
+/// Servers whose connections are known.
+fn servers(index: &Index) -> Vec<&str> {
     let mut sources: Vec<&str> = index.series(IN_FLIGHT[1], &[]).map(|((source, _), _)| source.as_str()).collect();
     sources.retain(|source| source.starts_with("server:"));
     sources.dedup();
-    let in_flight = sources.into_iter().map(|source| levels(index, source, whole));
+    sources
+}
+
+/// The one of `sources` with most requests in flight, and how many at each instant.
+fn busiest<'i>(
+    index: &Index,
+    sources: impl IntoIterator<Item = &'i str>,
+    whole: Window,
+) -> Option<(&'i str, BTreeMap<i64, f64>)> {
+    let in_flight = sources.into_iter().map(|source| (source, levels(index, source, whole)));
     let sum = |levels: &BTreeMap<i64, f64>| levels.values().sum::<f64>();
-    let Some(in_flight) = in_flight.max_by(|a, b| sum(a).total_cmp(&sum(b))) else { return ClientView::default() };
+    in_flight.max_by(|(_, a), (_, b)| sum(a).total_cmp(&sum(b)))
+}
+
+fn seconds(index: &Index, whole: Window, counters: impl Iterator<Item = (String, bool)>) -> ClientView {
+    let Some((_, in_flight)) = busiest(index, servers(index), whole) else { return ClientView::default() };
     let all = counters.map(|(metric, is_late)| {
         let rises = rises(index, &metric, whole);
         if is_late { evenly(&rises, &in_flight) } else { rises }
     });
     let count = |rises: &Vec<Rise>| rises.iter().map(|rise| rise.requests).sum::<f64>();
     let rises = all.max_by(|a, b| count(a).total_cmp(&count(b))).unwrap_or_default();
+    spent(rises, &in_flight)
+}
+
+/// The mean response time in each interval, by Little's law.
+fn spent(rises: impl IntoIterator<Item = Rise>, in_flight: &BTreeMap<i64, f64>) -> ClientView {
     let second = |rise: Rise| {
         let seen: Vec<f64> = in_flight.range(rise.window.from..=rise.window.to).map(|(_, n)| *n).collect();
         let mean = (!seen.is_empty()).then(|| seen.iter().sum::<f64>() / seen.len() as f64)?;
@@ -129,6 +202,54 @@ mod tests {
             let all = measured(&[], view.index, Window { from: 0, to: i64::MAX });
             all.iter().all(|(view, _)| view.seconds.is_empty())
         }));
+    }
+
+    #[test]
+    fn where_nothing_counts_requests_the_kernels_segments_do() {
+        let app = "server:80";
+        let made = SyntheticRecording::new(10)
+            .gauge(app, "tcp_accept_queue_length", &[("port", "80")], 0.0)
+            .gauge(app, "server_answering_connections", &[], 6.0)
+            .gauge(app, "server_requests_since_last", &[], 20.0)
+            .gauge(app, "server_outgoing_connections", &[("peer_port", "5432")], 6.0)
+            .gauge("server:5432", "tcp_accept_queue_length", &[("port", "5432")], 0.0)
+            .gauge("server:5432", "server_answering_connections", &[], 9.0)
+            .gauge("server:5432", "server_requests_since_last", &[], 300.0);
+        let first = |made: &SyntheticRecording| {
+            made.seen(|view| {
+                let (view, origin) = measured(&[], view.index, Window { from: 0, to: i64::MAX }).remove(0);
+                (view.seconds.get(1).map(|second| second.response_ms.clone()), origin)
+            })
+        };
+        let each = |ms: f64, count: u64| (Some(Distribution::from_counts([(ms, count)])), Origin::AppServer);
+        // Of six at a time five looks are enough.
+        assert_eq!(first(&made), each(300.0, 100), "the one in front");
+        let counted = made.clone().counter("uwsgi:x", "uwsgi_requests_total", &[], 30.0);
+        assert_eq!(first(&counted), each(300.0, 30), "a server's own count comes first");
+        // A database that is watched as such has its statements.
+        let database = made.without("server_outgoing_connections").counter(
+            "mysql://db:80",
+            "mysql_global_status_questions",
+            &[],
+            40.0,
+        );
+        let database = database.without("uwsgi_requests_total");
+        assert_eq!(first(&database), each(30.0, 900));
+    }
+
+    #[test]
+    fn a_few_requests_that_a_look_happens_to_see_are_no_slow_second() {
+        let app = "server:80";
+        // One of 10 ms is in flight at one look of five; 20 a second.
+        let quiet = SyntheticRecording::new(40)
+            .gauge(app, "tcp_accept_queue_length", &[("port", "80")], 0.0)
+            .counted(app, "server_answering_connections", &[], |second| f64::from(u8::from(second % 5 == 0)))
+            .gauge(app, "server_requests_since_last", &[], 20.0);
+        let most = quiet.seen(|view| {
+            let (view, _) = measured(&[], view.index, Window { from: 0, to: i64::MAX }).remove(0);
+            view.seconds.iter().filter_map(|second| second.response_ms.mean()).fold(0.0, f64::max)
+        });
+        assert!(most > 5.0 && most < 20.0, "{most}");
     }
 
     #[test]
