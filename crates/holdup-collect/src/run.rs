@@ -72,8 +72,9 @@ pub fn start(arrivals: Vec<Arrival>, sink: &RowSink, interval: Duration) -> std:
         let (common, shown, reading) = (common.clone(), Arc::clone(&coverage), reading.clone());
         // Linux cuts thread names at 15 bytes.
         let name: String = format!("collect {}", arrival.source()).chars().take(15).collect();
-        let thread =
-            std::thread::Builder::new().name(name).spawn(move || record(arrival, &common, &shown, &stopped, reading))?;
+        let thread = std::thread::Builder::new()
+            .name(name)
+            .spawn(move || record(arrival, &common, &shown, &stopped, reading))?;
         workers.push(Worker { stop, thread, coverage });
     }
     drop(reading);
