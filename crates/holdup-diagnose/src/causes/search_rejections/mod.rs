@@ -38,6 +38,10 @@ pub const DEFINITION: Definition = Definition {
         ),
     ],
     signs: Some(find),
+    fixes: |facts| {
+        let worst = Refusals::worst(&facts.view);
+        worst.map_or_else(Vec::new, |worst| advice::fixes(&worst, &worst.holders(&facts.view)))
+    },
     ..Definition::new(Cause::SearchRejections, DOC, Judge::Alone(judge), &NEXT)
 };
 
@@ -62,8 +66,12 @@ const NEXT: NextCommand = NextCommand::anywhere(
 );
 
 fn find(facts: &Facts<'_>, signs: &mut Signs) {
-    let worst = Refusals::worst(&facts.view);
-    present::signs(worst.map(|worst| (worst.strength(), worst.evidence(&facts.view))).into_iter().collect(), signs);
+    let Some(worst) = Refusals::worst(&facts.view) else { return };
+    let mut seen = worst.evidence(&facts.view);
+    if let Some(holder) = worst.holders(&facts.view).first() {
+        seen.text = format!("{}; {}", seen.text, holder.evidence.text);
+    }
+    present::signs(vec![(worst.strength(), seen)], signs);
 }
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {

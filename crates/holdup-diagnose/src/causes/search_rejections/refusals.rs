@@ -139,7 +139,10 @@ impl<'v> Refusals<'v> {
             });
         }
         let threads = max(metric::POOL_SIZE).or_else(|| max(metric::POOL_THREADS));
-        let threads = threads.map_or_else(String::new, |threads| format!(" for its {} threads", thousands(threads)));
+        let threads = threads.map_or_else(String::new, |threads| match threads {
+            one if one <= 1.0 => " for its one thread".to_owned(),
+            more => format!(" for its {} threads", thousands(more)),
+        });
         let limit = of(max(metric::POOL_QUEUE_LIMIT).map(thousands));
         max(metric::POOL_QUEUE)
             .map_or_else(String::new, |queue| format!(": up to {}{limit} waited{threads}", thousands(queue)))
