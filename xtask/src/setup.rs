@@ -1,4 +1,4 @@
-//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, PgBouncer, FerretDB, nginx, HAProxy, ClickHouse, Kafka, five app servers, Prometheus, tcpdump, Python with readers of
+//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, PgBouncer, FerretDB, nginx, HAProxy, ClickHouse, Kafka, OpenSearch, five app servers, Prometheus, tcpdump, Python with readers of
 //! Parquet and JSON Schema, Node and a driver for it; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as
 //! root, PyPI into target/py, npm into target/node, crates.io into target/tools); otherwise it says what to install and fails.
 
@@ -90,7 +90,8 @@ pub fn run(root: &Path) -> Result<Tools> {
     }
     hypopg(root)?;
     clickhouse(root);
-    kafka(root);
+    by_maven(root, "kafka.sh", "Kafka");
+    by_maven(root, "opensearch.sh", "OpenSearch");
     let python = python(root)?;
     let tools = node::find(root, &python)?;
     node::drivers(root, &tools)?;
@@ -107,12 +108,12 @@ fn clickhouse(root: &Path) {
     }
 }
 
-/// Kafka's jars from Maven's repository, in the user's cache. Its test is skipped where they are not to be had, and says why.
-fn kafka(root: &Path) {
-    let mut fetch = command(root, "sh", &["labs/kit/kafka.sh", "fetch"]);
+/// A server's jars from Maven's repository, in the user's cache. Its test is skipped where they are not to be had, and says why.
+fn by_maven(root: &Path, script: &str, name: &str) {
+    let mut fetch = command(root, "sh", &[&format!("labs/kit/{script}"), "fetch"]);
     fetch.stdout(Stdio::null());
     if let Err(why) = run_command(fetch) {
-        println!("   no Kafka, so the test with it is skipped ({why:#})");
+        println!("   no {name}, so the test with it is skipped ({why:#})");
     }
 }
 

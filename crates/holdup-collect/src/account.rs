@@ -56,18 +56,9 @@ impl Parts {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let value = decoded(value)?;
-            match name {
-                "password_env" => {
-                    let password = std::env::var(&value).map_err(|_| {
-                        format!("the environment variable {value}, named by password_env, is not set: export it first")
-                    })?;
-                    parts.password = Some(Secret::new(password));
-                }
-                "password_file" => {
-                    let text = file(name, &value)?;
-                    parts.password = Some(Secret::new(text.lines().next().unwrap_or_default().to_owned()));
-                }
-                _ => parts.options.push((name.to_owned(), value)),
+            match secret("password", name, &value)? {
+                Some(password) => parts.password = Some(password),
+                None => parts.options.push((name.to_owned(), value)),
             }
         }
         Ok(parts)
@@ -77,6 +68,18 @@ impl Parts {
     pub(crate) fn password_or(password: Option<Secret>, name: &str) -> Secret {
         password.unwrap_or_else(|| Secret::new(std::env::var(name).unwrap_or_default()))
     }
+}
+
+/// The secret that the option `name` gives: the variable of `<what>_env`, or the first line of the file of
+/// `<what>_file`. None if it is another option.
+pub(crate) fn secret(what: &str, name: &str, value: &str) -> Result<Option<Secret>, String> {
+    let text = match name.strip_prefix(what) {
+        Some("_env") => std::env::var(value)
+            .map_err(|_| format!("the environment variable {value}, named by {name}, is not set: export it first"))?,
+        Some("_file") => file(name, value)?.lines().next().unwrap_or_default().to_owned(),
+        _ => return Ok(None),
+    };
+    Ok(Some(Secret::new(text)))
 }
 
 /// The text of the file `path`, which `parameter` names.

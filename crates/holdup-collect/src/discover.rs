@@ -36,6 +36,8 @@ pub enum Kind {
     Redis,
     /// Kafka.
     Kafka,
+    /// Elasticsearch or OpenSearch.
+    Elasticsearch,
     /// Anything that answers `GET /metrics` in Prometheus' text format.
     Prometheus,
     /// A server of applications, seen from outside.
@@ -76,7 +78,7 @@ struct Known {
     of_several: &'static str,
 }
 
-const KNOWN: [Known; 7] = [
+const KNOWN: [Known; 8] = [
     Known {
         of_several: "it listens on N ports: prefer its extra_port, which answers when the thread pool does not",
         ..known(&["mariadbd", "mysqld"], Kind::Mysql, "mysql://USER@HOST", ACCOUNT)
@@ -97,6 +99,15 @@ const KNOWN: [Known; 7] = [
     Known {
         port: Some(9092),
         ..known(&["java"], Kind::Kafka, "kafka://HOST", "if it is Kafka; with an account: kafka://USER@HOST")
+    },
+    Known {
+        port: Some(9200),
+        ..known(
+            &["java"],
+            Kind::Elasticsearch,
+            "elasticsearch://HOST",
+            "if it is Elasticsearch; for OpenSearch opensearch://HOST; with an account USER@HOST, over TLS ?tls=verify",
+        )
     },
 ];
 
@@ -325,6 +336,8 @@ mod tests {
         assert_eq!(watches(&server("java", "::"), 1, false), ["server:3306", "pid:71"]);
         let kafka = Server { port: 9092, ..server("java", "::") };
         assert_eq!(watches(&kafka, 2, false), ["kafka://127.0.0.1:9092", "pid:71"]);
+        let search = Server { port: 9200, ..server("java", "::") };
+        assert_eq!(watches(&search, 2, false), ["elasticsearch://127.0.0.1:9200", "pid:71"]);
         assert_eq!(watches(&server("app", "::"), 1, true), ["prometheus:http://127.0.0.1:3306/metrics", "pid:71"]);
         assert_eq!(watches(&server("app", "::"), 1, false), ["pid:71"]);
         assert_eq!(watches(&server("puma 5.6.5 (tcp", "::"), 1, false), ["server:3306", "pid:71"]);

@@ -3,10 +3,13 @@
 //! another host) and uses no proxy from the environment.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::time::Duration;
 
+use holdup_recording::files;
 use percent_encoding::percent_decode_str;
 use ureq::config::ConfigBuilder;
+use ureq::tls::{PemItem, RootCerts, parse_pem};
 use ureq::typestate::AgentScope;
 
 /// An answer with any status.
@@ -32,6 +35,23 @@ pub(crate) fn config(timeout: Duration, accept: &str) -> ConfigBuilder<AgentScop
         .proxy(None)
         .accept(accept)
         .user_agent(concat!("holdup/", env!("CARGO_PKG_VERSION")))
+}
+
+/// The certificates in the PEM file `path`, which `option` names, as the only ones to trust.
+pub(crate) fn authority(path: &Path, option: &str) -> Result<RootCerts, String> {
+    let wrong = |what: &str| format!("{}: {what}; {option} needs the PEM file of the authority", path.display());
+    let pem = files::read(path, files::SMALL_BYTES).map_err(|error| format!("{}: {error}", path.display()))?;
+    let items = parse_pem(&pem).collect::<Result<Vec<_>, _>>().map_err(|_| wrong("not a PEM file"))?;
+    let certificate = |item| if let PemItem::Certificate(found) = item { Some(found) } else { None };
+    let found: Vec<_> = items.into_iter().filter_map(certificate).collect();
+    if found.is_empty() { Err(wrong("it has no certificate")) } else { Ok(RootCerts::new_with_certs(&found)) }
+}
+
+/// The reason that a JSON answer gives, by `of`, in at most 300 printable characters.
+pub(crate) fn said(body: &[u8], of: impl Fn(&serde_json::Value) -> Option<&str>) -> String {
+    let answer: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let reason = answer.as_ref().and_then(of).unwrap_or("no reason is given");
+    reason.chars().filter(|c| !c.is_control()).take(300).collect()
 }
 
 /// What a body is that should be something else.

@@ -24,6 +24,8 @@ mod coverage;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod database;
 pub mod discover;
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod elasticsearch;
 mod endpoint;
 pub mod haproxy;
 pub mod hardware;

@@ -70,6 +70,10 @@ pub const SCHEMES: &[Scheme] = &[
     scheme("rediss:", "rediss://user@cache.example:6379", "the same over TLS", Asked, crate::redis::make_encrypted),
     #[cfg(any(feature = "mysql", feature = "postgresql"))]
     scheme("kafka:", "kafka://127.0.0.1:9092", "Kafka, by one broker or several (kafka://HOST:PORT,HOST:PORT): backlog and lag in seconds of each consumer group, its members and rebalances; partitions without enough copies", Asked, crate::kafka::make),
+    #[cfg(any(feature = "mysql", feature = "postgresql"))]
+    scheme("elasticsearch:", "elasticsearch://user@127.0.0.1:9200", "Elasticsearch, by one node of the cluster: each node's indexing, searches, merges, thread pools with queues and rejections, memory limits, collections; the state of the cluster", Asked, crate::elasticsearch::make),
+    #[cfg(any(feature = "mysql", feature = "postgresql"))]
+    scheme("opensearch:", "opensearch://user@127.0.0.1:9200", "the same of OpenSearch", Asked, crate::elasticsearch::make_opensearch),
     scheme("tracepoints", "tracepoints", "disk requests and file system calls as the kernel traces them, as root: size, sequence, time", Read, crate::tracepoints::make),
     #[cfg(feature = "otlp")]
     scheme("otlp", "otlp", "traces and metrics that apps send in OpenTelemetry's protocol, to 127.0.0.1:4317 and :4318", Read, crate::otlp::make),

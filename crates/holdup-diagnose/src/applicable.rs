@@ -143,12 +143,13 @@ pub(crate) fn unseen(open: &[NotJudged], case: &Case<'_>) -> Vec<NotJudged> {
     open.iter().filter(is_suspect).cloned().collect()
 }
 
-/// Leaves out of `open` what occurs on MongoDB or on Redis alone if `recording` has none.
+/// Leaves out of `open` what occurs on MongoDB, Redis or Elasticsearch alone if `recording` has none.
 pub(crate) fn leave_out_absent(open: &mut Vec<NotJudged>, recording: &Recording) {
     let watched = Watched::from_recording(recording);
     open.retain(|one| match one.cause.definition().occurs {
         Occurs::OnMongodb => watched.mongodb,
         Occurs::OnRedis => watched.redis,
+        Occurs::OnElasticsearch => watched.elasticsearch,
         _ => true,
     });
 }
@@ -166,6 +167,7 @@ struct Watched {
     postgresql: bool,
     mongodb: bool,
     redis: bool,
+    elasticsearch: bool,
 }
 
 impl Watched {
@@ -180,6 +182,7 @@ impl Watched {
             postgresql: has("postgresql://") || has("postgres://"),
             mongodb: has("mongodb://"),
             redis: has("redis:"),
+            elasticsearch: has("elasticsearch://") || has("opensearch://"),
         }
     }
 
@@ -201,6 +204,7 @@ impl Watched {
             Occurs::OnPostgresql => self.postgresql || !is_known,
             Occurs::OnMongodb => self.mongodb,
             Occurs::OnRedis => self.redis,
+            Occurs::OnElasticsearch => self.elasticsearch,
             _ => true,
         }
     }
@@ -317,9 +321,10 @@ mod tests {
         let of_documents = Watched { mongodb: true, ..Watched::default() };
         assert!(of_documents.can_have(Cause::TicketsExhausted) && !of_documents.can_have(Cause::TableCacheSmall));
         for cause in Cause::ALL.iter().copied() {
-            let is_of_mongodb = matches!(cause.definition().occurs, Occurs::OnMongodb | Occurs::OnRedis);
-            assert_eq!(watched(false, false).can_have(cause), !is_of_mongodb, "{cause}");
-            assert_eq!(watched(true, true).can_have(cause), !is_of_mongodb, "{cause}");
+            let is_of_others =
+                matches!(cause.definition().occurs, Occurs::OnMongodb | Occurs::OnRedis | Occurs::OnElasticsearch);
+            assert_eq!(watched(false, false).can_have(cause), !is_of_others, "{cause}");
+            assert_eq!(watched(true, true).can_have(cause), !is_of_others, "{cause}");
         }
     }
 }

@@ -37,6 +37,7 @@ macro_rules! each_cause {
             connection_limit ConnectionLimit,
             thread_pool_queue ThreadPoolQueue,
             tickets_exhausted TicketsExhausted,
+            search_rejections SearchRejections,
             replication_wait ReplicationWait,
             pipeline_stage_lag PipelineStageLag,
             replica_lag ReplicaLag,

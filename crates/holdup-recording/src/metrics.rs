@@ -253,6 +253,7 @@ sources! {
     postgresql: "PostgreSQL: `postgresql_*`.";
     mongodb: "MongoDB: `mongodb_*`.";
     redis: "Redis, from pasted outputs: `redis_*`.";
+    elasticsearch: "Elasticsearch and OpenSearch: `elasticsearch_*`.";
     kafka: "Kafka: topics and consumer groups: `kafka_*`.";
     pgbouncer: "PgBouncer, a pool in front of PostgreSQL: `pgbouncer_*`.";
     proxysql: "ProxySQL, a proxy in front of MySQL and MariaDB: `proxysql_*`.";

@@ -10,6 +10,7 @@ pub mod kafka;
 pub mod lab;
 mod mariadb;
 mod nginx;
+pub mod opensearch;
 mod postgres;
 mod process;
 mod psql;

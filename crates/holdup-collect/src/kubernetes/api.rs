@@ -61,29 +61,7 @@ impl Api {
     pub fn new(address: &Address) -> Result<Self, String> {
         let mut tls = ureq::tls::TlsConfig::builder();
         if let Some(file) = &address.ca_file {
-            let pem = holdup_recording::files::read(file, holdup_recording::files::SMALL_BYTES)
-                .map_err(|e| format!("{}: {e}", file.display()))?;
-            let items = ureq::tls::parse_pem(&pem).collect::<Result<Vec<_>, _>>();
-            let items = items.map_err(|_| {
-                format!(
-                    "{}: not a PEM file; ca-file must be the PEM certificate of the cluster's authority",
-                    file.display()
-                )
-            })?;
-            let found: Vec<_> = items
-                .into_iter()
-                .filter_map(|item| match item {
-                    ureq::tls::PemItem::Certificate(certificate) => Some(certificate),
-                    _ => None,
-                })
-                .collect();
-            if found.is_empty() {
-                return Err(format!(
-                    "{}: contains no certificate; ca-file must be the PEM certificate of the cluster's authority",
-                    file.display()
-                ));
-            }
-            tls = tls.root_certs(ureq::tls::RootCerts::new_with_certs(&found));
+            tls = tls.root_certs(http::authority(file, "ca-file")?);
         }
         let agent = http::config(TIMEOUT, "application/json").tls_config(tls.build()).build().into();
         Ok(Self { address: address.clone(), agent })
@@ -129,17 +107,18 @@ impl Api {
             401 => Err(ListError::Denied(
                 "the API rejected the token (401): is it expired, or of another cluster?".to_owned(),
             )),
-            403 => Err(ListError::Denied(format!("not allowed (403): {}", message(&answer.body)))),
-            status => Err(ListError::Failed(format!("it answers with status {status}: {}", message(&answer.body)))),
+            403 => Err(ListError::Denied(format!("not allowed (403): {}", http::said(&answer.body, message)))),
+            status => Err(ListError::Failed(format!(
+                "it answers with status {status}: {}",
+                http::said(&answer.body, message)
+            ))),
         }
     }
 }
 
-/// The API's message about a refusal.
-fn message(body: &[u8]) -> String {
-    let status: Option<serde_json::Value> = serde_json::from_slice(body).ok();
-    let message = status.as_ref().and_then(|status| status.get("message")?.as_str()).unwrap_or("no reason is given");
-    message.chars().filter(|c| !c.is_control()).take(300).collect()
+/// Where the API says why.
+fn message(status: &serde_json::Value) -> Option<&str> {
+    status.get("message")?.as_str()
 }
 
 /// `text` encoded for a query.

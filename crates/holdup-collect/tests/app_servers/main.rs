@@ -2,6 +2,7 @@
 //! nginx in front of them, each in a folder and on a port of its own. Where one is not installed its
 //! test says so and passes, unless `CI` is set.
 
+mod opensearch;
 mod outside;
 mod php_fpm;
 mod programs;

@@ -83,6 +83,8 @@ pub enum Occurs {
     OnMongodb,
     /// On Redis or Valkey alone: without one in the recording it is not a suspect.
     OnRedis,
+    /// On Elasticsearch or OpenSearch alone: without one in the recording it is not a suspect.
+    OnElasticsearch,
     /// In an app with a runtime.
     InRuntimes,
     /// Between a database and clients on other machines.

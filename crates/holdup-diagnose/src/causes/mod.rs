@@ -54,6 +54,7 @@ pub(crate) mod replica_lag;
 pub(crate) mod replication_slot_keeps_log;
 pub(crate) mod replication_wait;
 pub(crate) mod runtime_pause;
+pub(crate) mod search_rejections;
 pub(crate) mod server_restart;
 pub(crate) mod service_fails;
 pub(crate) mod slow_command;

@@ -390,7 +390,8 @@ fn words_without_columns(fixture: &Fixture) -> Vec<(&'static str, &'static str, 
 }
 
 /// Metrics that a rule goes by and that a recording need not have, by how their names begin.
-const OWN_FIGURES: [(&str, &str); 13] = [
+const OWN_FIGURES: [(&str, &str); 14] = [
+    ("search_rejections", "elasticsearch_"),
     ("pipeline_stage_lag", "kafka_"),
     ("cache_misses", "redis_"),
     ("slow_command", "redis_"),

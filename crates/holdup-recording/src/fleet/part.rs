@@ -40,7 +40,8 @@ impl Role {
 const DATABASES: &[&str] = &["mariadbd", "mysqld", "postgres", "mongod"];
 
 /// Source prefixes of databases.
-const SCHEMES: &[&str] = &["mysql://", "postgresql://", "postgres://", "mongodb://"];
+const SCHEMES: &[&str] =
+    &["mysql://", "postgresql://", "postgres://", "mongodb://", "redis:", "elasticsearch://", "opensearch://"];
 
 /// Whether `source` is a database.
 pub(super) fn is_database(source: &str) -> bool {

@@ -13,10 +13,11 @@ use crate::instant::happened::{Happened, moment};
 use crate::strength::{AS_SYMPTOM, CERTAIN, FAIR, NONE, STRONG, Strength, WEAK};
 
 /// Servers' own counts of the time since they started.
-const UPTIMES: [Metric; 4] = [
+const UPTIMES: [Metric; 5] = [
     metrics::mysql::GLOBAL_STATUS_UPTIME,
     metrics::mongodb::UPTIME,
     metrics::redis::INFO_UPTIME_IN,
+    metrics::elasticsearch::UPTIME,
     metrics::aws::ENGINE_UPTIME,
 ];
 
@@ -113,5 +114,6 @@ fn uptime(view: &View<'_>, metric: Metric, (source, labels): (&str, &Labels), po
 }
 
 fn server(source: &str, labels: &Labels) -> String {
-    labels.get("db_instance").map_or_else(|| source.to_owned(), str::to_owned)
+    let node = || labels.get("node").map(|node| format!("node {node} of {source}"));
+    labels.get("db_instance").map(str::to_owned).or_else(node).unwrap_or_else(|| source.to_owned())
 }
