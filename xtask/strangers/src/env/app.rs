@@ -132,11 +132,11 @@ impl Served {
         let mut variables = Vec::new();
         match kind {
             Kind::Rust => words.extend(rust_words(&app, database, place)),
-            Kind::Flask => {
-                words.extend(shop::flask_words(place.root)?);
+            Kind::Python => words.extend(python_words(&app, database, place)),
+            _ => {
+                words.extend(shop::words(kind, place.root));
                 variables = shop::variables(&app, database, place);
             }
-            _ => words.extend(python_words(&app, database, place)),
         }
         let process = Guarded::start(place.dir, "app", "TERM", &words, &variables)?;
         app.pid = process.pid;
@@ -145,7 +145,7 @@ impl Served {
         }
         let log = place.dir.join("app.log");
         let is_ready = || fs::read_to_string(&log).is_ok_and(|text| text.contains("ready "));
-        process::until("the app", Duration::from_secs(20), is_ready)
+        process::until("the app", Duration::from_secs(40), is_ready)
             .with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
         Ok(Some(Self { _process: process, app }))
     }
@@ -192,5 +192,6 @@ fn python_words(app: &App, database: &Database, place: &Place<'_>) -> Vec<String
     for operation in Operation::ALL {
         flag("route", format!("/{}={}", operation.name(), statements::of_operation(operation).join("; ")));
     }
+    flag("route", format!("/released={}", statements::RELEASED));
     words
 }
