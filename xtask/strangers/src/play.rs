@@ -194,7 +194,7 @@ impl<'a> Stage<'a> {
         let mix = self.setup.mix.clone();
         let is_of_load = self.setup.load_factor.is_some() || !mix.is_empty();
         let factor = self.setup.load_factor.unwrap_or(1.0);
-        let onset = is_of_load.then(|| Onset { begin: draw.onset_s, end: draw.end_s, factor, mix });
+        let onset = is_of_load.then_some(Onset { begin: draw.onset_s, end: draw.end_s, factor, mix });
         let phases = scenario::phases(&self.setup.load, draw.seconds, onset);
         let name = format!("stranger {}", draw.seed);
         let text = scenario::yaml(&name, &self.target, &self.setup.load, &phases);

@@ -147,7 +147,11 @@ impl Served {
         let is_ready = || fs::read_to_string(&log).is_ok_and(|text| text.contains("ready "));
         process::until("the app", Duration::from_secs(40), is_ready)
             .with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
-        Ok(Some(Self { _process: process, app }))
+        let served = Self { _process: process, app };
+        if kind.is_shop() {
+            shop::warm_up(&served.app)?;
+        }
+        Ok(Some(served))
     }
 }
 

@@ -2,9 +2,12 @@
 //! they need is installed into `target/shop`, once.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::app::{App, Place, database_host};
 use super::database::{Database, need};
@@ -83,6 +86,28 @@ pub fn words(kind: Kind, root: &Path) -> Vec<String> {
             words
         }
     }
+}
+
+/// Requests of each operation that a shop answers before anything is recorded: a service that has just begun compiles its
+/// code and opens its connections.
+const WARM: u64 = 60;
+
+/// Asks a new shop for pages until it is warm.
+pub fn warm_up(app: &App) -> Result<()> {
+    for number in 0..WARM {
+        for operation in [Operation::Item, Operation::Category, Operation::History] {
+            let id = 1 + number * 7 % statements::largest_id(operation);
+            let mut stream =
+                TcpStream::connect((app.host.as_str(), app.port)).context("the shop takes no connection")?;
+            stream.set_read_timeout(Some(Duration::from_secs(15)))?;
+            let name = operation.name();
+            write!(stream, "GET /{name}?id={id} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).with_context(|| format!("the shop does not answer /{name}"))?;
+            ensure!(answer.starts_with("HTTP/1.1 200"), "the shop fails at /{name}: {answer}");
+        }
+    }
+    Ok(())
 }
 
 /// What a shop reads from its environment.

@@ -160,7 +160,6 @@ pub const FAULTS: &[Fault] = &[
             group.set_cpus(Some(values.get("cpus")))?;
             Ok(Running::until(move || group.set_cpus(None)))
         },
-        ..BASE
     },
     Fault {
         name: "small_backlog",

@@ -38,7 +38,7 @@ fn each_parameter_is_declared_and_grows_with_intensity() {
     let sources: String = texts.collect();
     for fault in all() {
         let begin = sources.find(&format!("name: \"{}\",", fault.name)).unwrap();
-        let source = sources[begin..].split("..BASE").next().unwrap();
+        let source = sources[begin..].split("name: \"").nth(1).unwrap();
         for asked in source.split("values.get(\"").skip(1) {
             let name = asked.split('"').next().unwrap();
             assert!(fault.parameters.iter().any(|own| own.name == name), "{}: {name}", fault.name);
