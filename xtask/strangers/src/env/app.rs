@@ -62,7 +62,7 @@ pub struct App {
     /// Knobs of the Python app.
     knobs: Arc<Mutex<BTreeMap<String, f64>>>,
     /// The file that they are in.
-    pub file: PathBuf,
+    file: PathBuf,
     /// Knobs that it reads at SIGHUP only.
     at_reload: &'static [&'static str],
 }
@@ -135,7 +135,13 @@ impl Served {
             Kind::Python => words.extend(python_words(&app, database, place)),
             _ => {
                 words.extend(shop::words(kind, place.root));
-                variables = shop::variables(&app, database, place);
+                let told = shop::Told {
+                    listen: format!("{}:{}", app.host, app.port),
+                    database: format!("app@{}:{}/shop", database_host(place), database.port),
+                    downstream: place.downstream.clone(),
+                    knobs: app.file.clone(),
+                };
+                variables = told.variables(place.root);
             }
         }
         let process = Guarded::start(place.dir, "app", "TERM", &words, &variables)?;
@@ -149,13 +155,13 @@ impl Served {
             .with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
         let served = Self { _process: process, app };
         if kind.is_shop() {
-            shop::warm_up(&served.app)?;
+            shop::warm_up(&served.app.host, served.app.port)?;
         }
         Ok(Some(served))
     }
 }
 
-pub(super) fn database_host<'a>(place: &'a Place<'_>) -> &'a str {
+fn database_host<'a>(place: &'a Place<'_>) -> &'a str {
     place.link.map_or("127.0.0.1", |link| &link.database)
 }
 

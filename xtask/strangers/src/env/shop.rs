@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::app::{App, Place, database_host};
-use super::database::{Database, need};
+use super::database::need;
 use super::process;
 use crate::load::Operation;
 use crate::statements;
@@ -93,12 +92,11 @@ pub fn words(kind: Kind, root: &Path) -> Vec<String> {
 const WARM: u64 = 60;
 
 /// Asks a new shop for pages until it is warm.
-pub fn warm_up(app: &App) -> Result<()> {
+pub fn warm_up(host: &str, port: u16) -> Result<()> {
     for number in 0..WARM {
         for operation in [Operation::Item, Operation::Category, Operation::History] {
             let id = 1 + number * 7 % statements::largest_id(operation);
-            let mut stream =
-                TcpStream::connect((app.host.as_str(), app.port)).context("the shop takes no connection")?;
+            let mut stream = TcpStream::connect((host, port)).context("the shop takes no connection")?;
             stream.set_read_timeout(Some(Duration::from_secs(15)))?;
             let name = operation.name();
             write!(stream, "GET /{name}?id={id} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n")?;
@@ -110,19 +108,33 @@ pub fn warm_up(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// What a shop reads from its environment.
-pub fn variables(app: &App, database: &Database, place: &Place<'_>) -> Vec<(&'static str, String)> {
-    let all = Operation::ALL.map(|operation| (operation.name(), statements::of_operation(operation)));
-    let mut routes: serde_json::Map<String, serde_json::Value> =
-        all.into_iter().map(|(name, statements)| (name, statements.into())).collect();
-    routes.insert("released".to_owned(), vec![statements::RELEASED].into());
-    vec![
-        ("NODE_PATH", folder(place.root, Kind::Express).join("node_modules").display().to_string()),
-        ("PYTHONPATH", sources(place.root).display().to_string()),
-        ("SHOP_LISTEN", format!("{}:{}", app.host, app.port)),
-        ("SHOP_DATABASE", format!("app@{}:{}/shop", database_host(place), database.port)),
-        ("SHOP_DOWNSTREAM", format!("http://{}/stock", place.downstream)),
-        ("SHOP_KNOBS", app.file.display().to_string()),
-        ("SHOP_ROUTES", serde_json::Value::Object(routes).to_string()),
-    ]
+/// What a shop is told by its environment.
+pub struct Told {
+    /// Address and port at which it listens.
+    pub listen: String,
+    /// User, address, port and name of its database.
+    pub database: String,
+    /// Address and port of the third party.
+    pub downstream: String,
+    /// The file of its knobs.
+    pub knobs: PathBuf,
+}
+
+impl Told {
+    /// The variables of its environment.
+    pub fn variables(self, root: &Path) -> Vec<(&'static str, String)> {
+        let all = Operation::ALL.map(|operation| (operation.name(), statements::of_operation(operation)));
+        let mut routes: serde_json::Map<String, serde_json::Value> =
+            all.into_iter().map(|(name, statements)| (name, statements.into())).collect();
+        routes.insert("released".to_owned(), vec![statements::RELEASED].into());
+        vec![
+            ("NODE_PATH", folder(root, Kind::Express).join("node_modules").display().to_string()),
+            ("PYTHONPATH", sources(root).display().to_string()),
+            ("SHOP_LISTEN", self.listen),
+            ("SHOP_DATABASE", self.database),
+            ("SHOP_DOWNSTREAM", format!("http://{}/stock", self.downstream)),
+            ("SHOP_KNOBS", self.knobs.display().to_string()),
+            ("SHOP_ROUTES", serde_json::Value::Object(routes).to_string()),
+        ]
+    }
 }
