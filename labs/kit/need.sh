@@ -13,12 +13,15 @@ done
 # The program whose presence tells that a package is there, whoever installed it.
 program() {
     case $1 in
+    default-jdk-headless) echo javac ;;
     e2fsprogs) echo mkfs.ext4 ;;
     iproute2) echo tc ;;
     mariadb-server) echo mariadbd ;;
+    maven) echo mvn ;;
     mount) echo losetup ;;
     nghttp2-client) echo h2load ;;
     nginx-light) echo nginx ;;
+    nodejs) echo node ;;
     postgresql) echo postgres ;;
     qemu-user-static) echo qemu-aarch64-static ;;
     sysstat) echo iostat ;;

@@ -45,8 +45,8 @@ pub struct DiskOptions {
 
     /// File that overrides the limits while it exists
     ///
-    /// Its lines are `bytes_per_second: SIZE` and `iops: N` (or `none`). The disk looks at it ten
-    /// times a second.
+    /// Its lines are `bytes_per_second: SIZE`, `iops: N` and `latency_us: N` (or `none`). The disk
+    /// looks at it ten times a second.
     #[arg(long = "limits", value_name = "FILE")]
     pub limits_file: Option<PathBuf>,
 
@@ -71,7 +71,7 @@ pub struct DiskOptions {
 
 impl DiskOptions {
     fn limits(&self) -> Limits {
-        Limits { bytes_per_second: self.bytes_per_second, iops: self.iops }
+        Limits { bytes_per_second: self.bytes_per_second, iops: self.iops, latency_us: None }
     }
 }
 

@@ -10,7 +10,6 @@ worker_class = "gthread"
 workers = 2 if knobs["workers"] >= 2 else 1
 threads = max(1, int(knobs["workers"]) // workers)
 keepalive = 75
-accesslog = os.environ.get("SHOP_ACCESS_LOG") or None
 control_socket_disable = True
 
 

@@ -10,6 +10,7 @@ USUAL = {
     "workers": 24, "pool": 16, "leak_every": 0, "hold_ms": 0, "cpu_ms": 0, "sleep_ms": 0, "busy_threads": 0,
     "collect_objects": 0, "collect_every_ms": 1000, "log_sync": 0, "log_bytes": 4096, "n_plus_one": 0,
     "lock_ms": 0, "transaction_ms": 0, "reconnect": 0, "cached_ratio": 0, "downstream": 1, "answer_bytes": 0,
+    "released": 0, "backlog": 256,
 }
 
 

@@ -120,7 +120,8 @@ class App:
     def query(self, path, number):
         if path == "/item" and random.random() < self.knobs["cached_ratio"]:
             return 1
-        statements = self.routes[path].replace("{id}", str(number)).split("; ")
+        released = path == "/history" and self.knobs["released"]
+        statements = self.routes["/released" if released else path].replace("{id}", str(number)).split("; ")
         repeats = int(self.knobs["n_plus_one"])
         if path == "/category" and repeats:
             # Each item of the category by a statement of its own.
@@ -164,11 +165,15 @@ class App:
             raise
         self.metrics.downstream.observe(time.perf_counter() - begun)
 
-    def tend(self):
+    def tend(self, listener):
         """What goes on beside requests: threads that take the interpreter, collections of garbage, leaks that end."""
-        garbage, collected = [], 0.0
+        garbage, collected, backlog = [], 0.0, self.knobs["backlog"]
         while True:
             time.sleep(0.02)
+            if backlog != self.knobs["backlog"]:
+                backlog = self.knobs["backlog"]
+                # The kernel takes one more than it is told.
+                listener.listen(int(backlog) - 1)
             self.pool.mend()
             while len(self.busy) < self.knobs["busy_threads"]:
                 thread = threading.Thread(target=self.spin, args=(len(self.busy),), daemon=True)
@@ -285,7 +290,7 @@ def main():
     app = App(options)
     server = Server(app, options.listen)
     app.metrics.serve(options.admin, app)
-    threading.Thread(target=app.tend, daemon=True).start()
+    threading.Thread(target=app.tend, args=(server.listener,), daemon=True).start()
     print("ready", options.listen, flush=True)
     server.serve()
 

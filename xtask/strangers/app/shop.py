@@ -68,7 +68,8 @@ def steps(name, number):
     repeats = int(knobs["n_plus_one"])
     if name == "category" and repeats:
         return [(routes["item"][0], number - 1 + 600 * row) for row in range(repeats)]
-    return [(statement, number) for statement in routes[name]]
+    route = "released" if name == "history" and knobs["released"] else name
+    return [(statement, number) for statement in routes[route]]
 
 
 def query(name, number):

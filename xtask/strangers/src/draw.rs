@@ -91,6 +91,10 @@ impl Draw {
         let load = Load::draw(&mut Random::new(seed, 3), &topology);
         let mut draw = Self { seed, topology, load, doses, onset_s: 0.0, end_s: 0.0, seconds: 0.0 };
         draw.load = draw.wishes().load;
+        if topology.app.is_shop() {
+            // A fault may want more than such a service carries while nothing is wrong.
+            draw.load.at_most(Load::most(topology.app));
+        }
         let mut random = Random::new(seed, 4);
         // In thousandths, which texts keep exactly.
         draw.onset_s = 7.5 + 1.5 * random.thousandths();
@@ -168,7 +172,7 @@ fn second(random: &mut Random, first: &Fault, edition: Edition) -> Option<&'stat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{App, Between, Engine, Front};
+    use crate::topology::{App, Between, Engine, Front, Instruments};
     use sha2::{Digest as _, Sha256};
     use std::collections::BTreeSet;
 
@@ -187,7 +191,8 @@ mod tests {
         let block = |edition| deck(edition).len() as u64;
         let first = (Edition::First, block(Edition::First));
         let (later, from) = ((Edition::Proxies, block(Edition::Proxies)), Edition::Proxies.first_seed());
-        let starts = [(first, 0), (first, 10 * first.1), (later, from), (later, from + 3 * later.1)];
+        let (last, shops) = ((Edition::Shops, block(Edition::Shops)), Edition::Shops.first_seed());
+        let starts = [(first, 0), (first, 10 * first.1), (later, from), (later, from + 2 * later.1), (last, shops)];
         for ((edition, block), start) in starts {
             let draws: Vec<Draw> = (start..start + block).map(Draw::new).collect();
             let kinds: BTreeSet<&str> = draws.iter().map(|draw| draw.doses[0].fault.as_str()).collect();
@@ -202,18 +207,19 @@ mod tests {
     /// A corpus names its draws by seed: what was played must be what its seed draws today.
     #[test]
     fn seeds_that_were_played_keep_their_draws() {
-        let mut hash = Sha256::new();
-        for seed in 0..Edition::Proxies.first_seed() {
-            hash.update(serde_json::to_string(&Draw::new(seed)).unwrap());
-        }
-        let hex: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, "dfaf36915a0442b8");
+        let hash = |seeds: std::ops::Range<u64>| {
+            let mut hash = Sha256::new();
+            seeds.for_each(|seed| hash.update(serde_json::to_string(&Draw::new(seed)).unwrap()));
+            hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>()
+        };
+        assert_eq!(hash(0..Edition::Proxies.first_seed()), "dfaf36915a0442b8");
+        assert_eq!(hash(Edition::Proxies.first_seed()..Edition::Shops.first_seed()), "b9d2f2bd22e42320");
     }
 
     #[test]
     fn later_seeds_have_poolers_and_proxies() {
         let from = Edition::Proxies.first_seed();
-        let draws: Vec<Draw> = (from..from + 1_000).map(Draw::new).collect();
+        let draws: Vec<Draw> = (from..from + 1_200).map(Draw::new).collect();
         let count = |is_so: fn(&Topology) -> bool| draws.iter().filter(|draw| is_so(&draw.topology)).count();
         for between in [Between::PoolerTransaction, Between::PoolerSession, Between::Link] {
             let count = draws.iter().filter(|draw| draw.topology.between == between).count();
@@ -223,6 +229,19 @@ mod tests {
         assert_eq!(count(|t| t.between.is_pooler() && t.engine != Engine::Postgresql), 0);
         assert_eq!(count(|t| t.front != Front::Nothing && t.app == App::None), 0);
         assert!((0..from).all(|seed| Draw::new(seed).topology.front == Front::Nothing));
+    }
+
+    #[test]
+    fn the_last_seeds_have_shops_that_tell_nothing() {
+        let from = Edition::Shops.first_seed();
+        assert!((0..from).all(|seed| !Draw::new(seed).topology.app.is_shop()));
+        let draws: Vec<Draw> = (from..from + 300).map(Draw::new).collect();
+        for shop in [App::Flask, App::Express, App::Spring] {
+            let with: Vec<&Topology> = draws.iter().map(|draw| &draw.topology).filter(|t| t.app == shop).collect();
+            assert!(with.len() >= 20, "{shop:?}: {}", with.len());
+            let is_silent = |t: &&Topology| t.engine == Engine::Postgresql && t.instruments == Instruments::None;
+            assert!(with.iter().all(is_silent) && with.iter().all(|t| !t.between.is_pooler()), "{shop:?}");
+        }
     }
 
     #[test]

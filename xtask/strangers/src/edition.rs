@@ -8,12 +8,18 @@ pub enum Edition {
     First,
     /// Poolers and proxies as well, and their faults.
     Proxies,
+    /// Shops in frameworks of others that tell nothing, and faults of what changed.
+    Shops,
 }
 
 impl Edition {
+    /// Every edition, the first one first.
+    pub const ALL: [Self; 3] = [Self::First, Self::Proxies, Self::Shops];
+
     /// The edition of a seed.
     pub fn of_seed(seed: u64) -> Self {
-        if seed < Self::Proxies.first_seed() { Self::First } else { Self::Proxies }
+        let begun = Self::ALL.into_iter().rev().find(|edition| seed >= edition.first_seed());
+        begun.unwrap_or(Self::First)
     }
 
     /// The first seed that draws from it.
@@ -21,6 +27,7 @@ impl Edition {
         match self {
             Self::First => 0,
             Self::Proxies => 1_200,
+            Self::Shops => 1_500,
         }
     }
 }

@@ -79,13 +79,7 @@ pub struct Load {
 impl Load {
     /// A load that `topology` carries on a machine of two cores, by its stream of numbers.
     pub fn draw(random: &mut Random, topology: &Topology) -> Self {
-        let most = match topology.app {
-            App::None => 2_000.0,
-            App::Rust => 600.0,
-            App::Python => 160.0,
-            App::Flask => 80.0,
-        };
-        let rate = random.geometric(20.0, most).round();
+        let rate = random.geometric(20.0, Self::most(topology.app)).round();
         let shape = random.weighted(&[(Shape::Even, 2.0), (Shape::Poisson, 3.0), (Shape::Ramp, 1.0)], Shape::Even);
         let mut weights = vec![
             (Operation::Item, random.between(2.0, 8.0)),
@@ -112,6 +106,17 @@ impl Load {
             _ => 400,
         };
         Self { rate, shape, mix, connections, has_objectives: random.chance(0.3) }
+    }
+
+    /// Requests per second that an app carries on a machine of two cores.
+    pub fn most(app: App) -> f64 {
+        match app {
+            App::None => 2_000.0,
+            App::Rust => 600.0,
+            App::Python => 160.0,
+            App::Flask => 80.0,
+            App::Express | App::Spring => 200.0,
+        }
     }
 
     /// Makes `operation` at least `share` (0-1) of the requests.

@@ -22,9 +22,9 @@ use crate::env::disk::{Limits, SMALL_VOLUME};
 use crate::env::link::Link;
 use crate::env::pooler::Pooled;
 use crate::env::proxy::Proxied;
-use crate::env::{Env, Running, process};
+use crate::env::{Env, Running, process, shop};
 use crate::faults::{Fault, Setup};
-use crate::scenario::{self, Target};
+use crate::scenario::{self, Onset, Target};
 use crate::symptom::Symptom;
 use crate::topology::{Between, Data, Engine, Front, Instruments, Storage, Topology};
 use crate::trim::trim;
@@ -92,6 +92,7 @@ pub fn play(bench: &mut Bench, draw: &Draw, corpus: &Corpus) -> Result<Outcome> 
 /// Whether the servers of a topology can be started here.
 fn is_available(topology: &Topology, root: &Path) -> Result<()> {
     database::is_available(topology.engine, root)?;
+    shop::install(topology.app, root)?;
     if topology.between.is_pooler() {
         database::need("pgbouncer", root)?;
     }
@@ -165,7 +166,7 @@ impl<'a> Stage<'a> {
             (Some(served), None) => format!("http://{}:{}", served.app.host, served.app.port),
             (None, None) => database.address_at("app", "127.0.0.1", pooler_port.unwrap_or(database.port)),
         };
-        let target = Target { url, app: topology.app };
+        let target = Target { url, app: topology.app, keep_alive: setup.keep_alive };
         Ok(Self { bench, draw, setup, database, link, limits, settings, proxy, app, pooler, target })
     }
 
@@ -190,7 +191,10 @@ impl<'a> Stage<'a> {
     fn record(&self, recording: &Path) -> Result<Child> {
         let _ = fs::remove_dir_all(recording);
         let draw = self.draw;
-        let onset = self.setup.load_factor.map(|factor| (draw.onset_s, draw.end_s, factor));
+        let mix = self.setup.mix.clone();
+        let is_of_load = self.setup.load_factor.is_some() || !mix.is_empty();
+        let factor = self.setup.load_factor.unwrap_or(1.0);
+        let onset = is_of_load.then_some(Onset { begin: draw.onset_s, end: draw.end_s, factor, mix });
         let phases = scenario::phases(&self.setup.load, draw.seconds, onset);
         let name = format!("stranger {}", draw.seed);
         let text = scenario::yaml(&name, &self.target, &self.setup.load, &phases);

@@ -45,12 +45,26 @@ pub enum App {
     Python,
     /// Flask and SQLAlchemy in gunicorn's threads. It tells nothing.
     Flask,
+    /// Express and pg, in one process. It tells nothing.
+    Express,
+    /// Spring Boot with Hikari. It tells nothing.
+    Spring,
 }
 
 impl App {
     /// Whether it has the bench's knobs, which faults move.
     pub fn has_knobs(self) -> bool {
-        !matches!(self, Self::None | Self::Rust)
+        self == Self::Python || self.is_shop()
+    }
+
+    /// Whether it is a shop in somebody else's framework.
+    pub fn is_shop(self) -> bool {
+        matches!(self, Self::Flask | Self::Express | Self::Spring)
+    }
+
+    /// Whether a request keeps a thread, so that few threads make requests wait.
+    pub fn has_threads(self) -> bool {
+        self.has_knobs() && self != Self::Express
     }
 }
 
@@ -150,7 +164,11 @@ impl Topology {
     /// A topology by its stream of numbers.
     pub fn draw(random: &mut Random, edition: Edition) -> Self {
         let first = Self::draw_first(random);
-        if edition == Edition::First { first } else { first.with_proxies(random) }
+        match edition {
+            Edition::First => first,
+            Edition::Proxies => first.with_proxies(random),
+            Edition::Shops => first.with_proxies(random).with_shops(random),
+        }
     }
 
     fn draw_first(random: &mut Random) -> Self {
@@ -173,7 +191,7 @@ impl Topology {
                 Instruments::None,
             ),
             App::Python => random.weighted(&[(Instruments::None, 1.0), (Instruments::Metrics, 3.0)], Instruments::None),
-            App::Flask => Instruments::None,
+            _ => Instruments::None,
         };
         let is_far = app != App::None && random.chance(0.25);
         Self {
@@ -200,6 +218,20 @@ impl Topology {
         }
         self
     }
+
+    /// The same, or one with a shop of somebody else's on PostgreSQL.
+    fn with_shops(mut self, random: &mut Random) -> Self {
+        if !random.chance(0.5) {
+            return self;
+        }
+        self.engine = Engine::Postgresql;
+        self.app = random.weighted(&[(App::Flask, 2.0), (App::Express, 1.0), (App::Spring, 1.0)], App::Flask);
+        self.instruments = Instruments::None;
+        if self.between.is_pooler() {
+            self.between = Between::Nothing;
+        }
+        self
+    }
 }
 
 impl fmt::Display for Topology {
@@ -218,6 +250,8 @@ impl fmt::Display for Topology {
             (App::Python, Instruments::None) => "Python app",
             (App::Python, _) => "Python app with metrics",
             (App::Flask, _) => "Flask",
+            (App::Express, _) => "Express",
+            (App::Spring, _) => "Spring",
         };
         write!(f, "{engine}, {app}")?;
         f.write_str(match self.between {

@@ -55,7 +55,7 @@ mod tests {
     }
 
     fn limits(bytes_per_second: Option<u64>, iops: Option<u64>) -> Limits {
-        Limits { bytes_per_second, iops }
+        Limits { bytes_per_second, iops, latency_us: None }
     }
 
     #[test]

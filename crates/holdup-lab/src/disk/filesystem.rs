@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
@@ -77,7 +77,7 @@ impl OneFile {
     /// Puts a request into the queue, which answers it. When the disk is shutting down, the dropped
     /// reply tells the kernel so.
     fn enqueue(&self, bytes: u64, answer: impl FnOnce() + Send + 'static) {
-        drop(self.queue.send(Job { bytes, answer: Box::new(answer) }));
+        drop(self.queue.send(Job { bytes, arrived: Instant::now(), answer: Box::new(answer) }));
     }
 }
 

@@ -1,12 +1,14 @@
 //! The limits of a disk, and how people write sizes and limits.
 
-/// What a disk may do in a second; `None` means no limit.
+/// What a disk may do in a second, and how long it takes for each request; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes read and written, together.
     pub bytes_per_second: Option<u64>,
     /// Requests read and written, together.
     pub iops: Option<u64>,
+    /// Microseconds that each request takes at least, however many are in flight.
+    pub latency_us: Option<u64>,
 }
 
 /// Reads a size: a whole number, with K, M or G for 1,024 bytes, 1,024 K, 1,024 M.
@@ -28,7 +30,7 @@ pub fn size(text: &str) -> Result<u64, String> {
 }
 
 impl Limits {
-    /// Reads lines `bytes_per_second: 5M` and `iops: 200`; `none` lifts a limit, `#` begins a
+    /// Reads lines `bytes_per_second: 5M`, `iops: 200` and `latency_us: 4000`; `none` lifts a limit, `#` begins a
     /// remark. Limits that the lines do not mention come from `otherwise`.
     ///
     /// # Errors
@@ -52,7 +54,10 @@ impl Limits {
             match key.trim() {
                 "bytes_per_second" => limits.bytes_per_second = value,
                 "iops" => limits.iops = value,
-                other => return Err(wrong(format!("`{other}` is unknown; write bytes_per_second or iops"))),
+                "latency_us" => limits.latency_us = value,
+                other => {
+                    return Err(wrong(format!("`{other}` is unknown; write bytes_per_second, iops or latency_us")));
+                }
             }
         }
         Ok(limits)
@@ -76,11 +81,12 @@ mod tests {
 
     #[test]
     fn a_file_changes_what_it_names() {
-        let before = Limits { bytes_per_second: Some(1), iops: Some(2) };
+        let before = Limits { bytes_per_second: Some(1), iops: Some(2), latency_us: None };
         let said = |text| Limits::parse(text, before);
         assert_eq!(said(""), Ok(before));
         assert_eq!(said("iops: 300 # more\n"), Ok(Limits { iops: Some(300), ..before }));
-        assert_eq!(said("bytes_per_second = none\niops=1K"), Ok(Limits { bytes_per_second: None, iops: Some(1024) }));
+        assert_eq!(said("bytes_per_second = none\niops=1K"), Ok(Limits { iops: Some(1024), ..Limits::default() }));
+        assert_eq!(said("latency_us: 4000"), Ok(Limits { latency_us: Some(4_000), ..before }));
         assert_eq!(said("iops: 3\nspeed: 4").map_err(|(line, _)| line), Err(2));
         assert_eq!(said("fast").map_err(|(line, _)| line), Err(1));
     }

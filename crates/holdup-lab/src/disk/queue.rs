@@ -18,6 +18,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub struct Job {
     /// Bytes it reads or writes.
     pub bytes: u64,
+    /// When it arrived.
+    pub arrived: Instant,
     /// Moves the bytes and answers. The serving thread calls it when it is time.
     pub answer: Box<dyn FnOnce() + Send>,
 }
@@ -77,7 +79,12 @@ fn answer_all(control: &Control, jobs: &Receiver<Job>) {
         if !control.is_open() {
             // The bytes are spent at the request's turn, not at its arrival: a new limit applies to
             // all waiting requests.
-            let due_ns = bucket.take(&control.limits(), job.bytes, now_ns());
+            let limits = control.limits();
+            let by_rate_ns = bucket.take(&limits, job.bytes, now_ns());
+            // Requests in flight take their time side by side: all take as long, so they end in their order.
+            let arrived = job.arrived.saturating_duration_since(begun);
+            let done = arrived + Duration::from_micros(limits.latency_us.unwrap_or(0));
+            let due_ns = by_rate_ns.max(u64::try_from(done.as_nanos()).unwrap_or(u64::MAX));
             while !control.is_open() {
                 let left = Duration::from_nanos(due_ns.saturating_sub(now_ns()));
                 if left.is_zero() {
@@ -108,7 +115,7 @@ mod tests {
     fn it_answers_in_order_and_at_once_when_it_is_opened() {
         let control = Arc::new(Control::default());
         // A thousand seconds for each: even the second is not answered before it is opened.
-        control.limit(Limits { bytes_per_second: Some(1), iops: None });
+        control.limit(Limits { bytes_per_second: Some(1), ..Limits::default() });
         let (sender, thread) = serve(Arc::clone(&control)).expect("a thread");
         let (answered, answers) = channel();
         for n in 0..200 {
@@ -116,7 +123,7 @@ mod tests {
             let answer = Box::new(move || {
                 let _ = answered.send(n);
             });
-            sender.send(Job { bytes: 1_000, answer }).expect("it serves");
+            sender.send(Job { bytes: 1_000, arrived: Instant::now(), answer }).expect("it serves");
         }
         assert!(answers.recv_timeout(Duration::from_millis(50)).is_err(), "work of days was done at once");
         control.open(true);
@@ -124,5 +131,20 @@ mod tests {
         thread.join().expect("it ends");
         assert_eq!(answers.try_iter().collect::<Vec<_>>(), (0..200).collect::<Vec<_>>());
         assert_eq!(control.totals(), (200, 200_000));
+    }
+
+    #[test]
+    fn requests_in_flight_take_their_latency_side_by_side() {
+        let control = Arc::new(Control::default());
+        control.limit(Limits { latency_us: Some(50_000), ..Limits::default() });
+        let (sender, thread) = serve(Arc::clone(&control)).expect("a thread");
+        let begun = Instant::now();
+        for _ in 0..100 {
+            sender.send(Job { bytes: 1, arrived: Instant::now(), answer: Box::new(|| ()) }).expect("it serves");
+        }
+        drop(sender);
+        thread.join().expect("it ends");
+        // One after the other they would take 5 s.
+        assert!((0.05..2.5).contains(&begun.elapsed().as_secs_f64()), "{:?}", begun.elapsed());
     }
 }

@@ -62,7 +62,7 @@ pub struct App {
     /// Knobs of the Python app.
     knobs: Arc<Mutex<BTreeMap<String, f64>>>,
     /// The file that they are in.
-    pub file: PathBuf,
+    file: PathBuf,
     /// Knobs that it reads at SIGHUP only.
     at_reload: &'static [&'static str],
 }
@@ -132,11 +132,17 @@ impl Served {
         let mut variables = Vec::new();
         match kind {
             Kind::Rust => words.extend(rust_words(&app, database, place)),
-            Kind::Flask => {
-                words.extend(shop::flask_words(place.root)?);
-                variables = shop::variables(&app, database, place);
+            Kind::Python => words.extend(python_words(&app, database, place)),
+            _ => {
+                words.extend(shop::words(kind, place.root));
+                let told = shop::Told {
+                    listen: format!("{}:{}", app.host, app.port),
+                    database: format!("app@{}:{}/shop", database_host(place), database.port),
+                    downstream: place.downstream.clone(),
+                    knobs: app.file.clone(),
+                };
+                variables = told.variables(place.root);
             }
-            _ => words.extend(python_words(&app, database, place)),
         }
         let process = Guarded::start(place.dir, "app", "TERM", &words, &variables)?;
         app.pid = process.pid;
@@ -145,13 +151,17 @@ impl Served {
         }
         let log = place.dir.join("app.log");
         let is_ready = || fs::read_to_string(&log).is_ok_and(|text| text.contains("ready "));
-        process::until("the app", Duration::from_secs(20), is_ready)
+        process::until("the app", Duration::from_secs(40), is_ready)
             .with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
-        Ok(Some(Self { _process: process, app }))
+        let served = Self { _process: process, app };
+        if kind.is_shop() {
+            shop::warm_up(&served.app.host, served.app.port)?;
+        }
+        Ok(Some(served))
     }
 }
 
-pub(super) fn database_host<'a>(place: &'a Place<'_>) -> &'a str {
+fn database_host<'a>(place: &'a Place<'_>) -> &'a str {
     place.link.map_or("127.0.0.1", |link| &link.database)
 }
 
@@ -192,5 +202,6 @@ fn python_words(app: &App, database: &Database, place: &Place<'_>) -> Vec<String
     for operation in Operation::ALL {
         flag("route", format!("/{}={}", operation.name(), statements::of_operation(operation).join("; ")));
     }
+    flag("route", format!("/released={}", statements::RELEASED));
     words
 }

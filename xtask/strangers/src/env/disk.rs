@@ -10,26 +10,29 @@ use super::process::{self, Guarded};
 use super::running::Running;
 
 /// What a small cloud volume does: the disk of draws with throttled storage.
-pub const SMALL_VOLUME: Limits = Limits { megabytes: Some(24.0), operations: Some(1_500.0) };
+pub const SMALL_VOLUME: Limits = Limits { megabytes: Some(24.0), operations: Some(1_500.0), latency_ms: None };
 
-/// Limits of reads and writes together, per second.
+/// Limits of reads and writes together, and how long each takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Megabytes (10^6 bytes).
+    /// Megabytes (10^6 bytes) per second.
     pub megabytes: Option<f64>,
-    /// Operations.
+    /// Operations per second.
     pub operations: Option<f64>,
+    /// Milliseconds that each operation takes at least.
+    pub latency_ms: Option<f64>,
 }
 
 impl Limits {
     /// As fast as the machine.
-    pub const NONE: Self = Self { megabytes: None, operations: None };
+    pub const NONE: Self = Self { megabytes: None, operations: None, latency_ms: None };
 
     fn text(self) -> String {
         let line =
             |value: Option<f64>| value.map_or_else(|| "none".to_owned(), |value| format!("{:.0}", value.max(1.0)));
         let bytes = self.megabytes.map(|megabytes| megabytes * 1e6);
-        format!("bytes_per_second: {}\niops: {}\n", line(bytes), line(self.operations))
+        let latency = self.latency_ms.map(|ms| ms * 1e3);
+        format!("bytes_per_second: {}\niops: {}\nlatency_us: {}\n", line(bytes), line(self.operations), line(latency))
     }
 }
 

@@ -16,10 +16,37 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: ap
 /// How long it takes when nothing is wrong.
 const USUAL: Duration = Duration::from_millis(2);
 
+/// How long answers take.
+#[derive(Debug)]
+struct Delay {
+    us: AtomicU64,
+    /// One answer of so many takes that long, the others [`USUAL`].
+    every: AtomicU64,
+    asked: AtomicU64,
+}
+
+impl Delay {
+    fn set(&self, us: u64, every: u64) {
+        self.us.store(us, Ordering::Relaxed);
+        self.every.store(every, Ordering::Relaxed);
+    }
+
+    fn reset(&self) {
+        self.set(USUAL.as_micros() as u64, 1);
+    }
+
+    /// That of the next answer.
+    fn next(&self) -> Duration {
+        let (number, every) = (self.asked.fetch_add(1, Ordering::Relaxed), self.every.load(Ordering::Relaxed).max(1));
+        let is_late = number.is_multiple_of(every);
+        if is_late { Duration::from_micros(self.us.load(Ordering::Relaxed)) } else { USUAL }
+    }
+}
+
 /// It serves until the bench ends.
 #[derive(Clone, Debug)]
 pub struct Downstream {
-    delay_us: Arc<AtomicU64>,
+    delay: Arc<Delay>,
     /// Its port, on every address of this machine's private networks.
     pub port: u16,
 }
@@ -29,37 +56,43 @@ impl Downstream {
     pub fn start(address: &str) -> Result<Self> {
         let listener = TcpListener::bind((address, 0)).with_context(|| format!("can't listen on {address}"))?;
         let port = listener.local_addr()?.port();
-        let delay_us = Arc::new(AtomicU64::new(USUAL.as_micros() as u64));
-        let shared = Arc::clone(&delay_us);
+        let delay = Arc::new(Delay { us: AtomicU64::new(0), every: AtomicU64::new(1), asked: AtomicU64::new(0) });
+        delay.reset();
+        let shared = Arc::clone(&delay);
         let serve = move || {
             for stream in listener.incoming().flatten() {
-                let delay_us = Arc::clone(&shared);
-                let _ = thread::Builder::new().name("downstream".to_owned()).spawn(move || answer(stream, &delay_us));
+                let delay = Arc::clone(&shared);
+                let _ = thread::Builder::new().name("downstream".to_owned()).spawn(move || answer(stream, &delay));
             }
         };
         thread::Builder::new().name("downstream".to_owned()).spawn(serve).context("could not start a thread")?;
-        Ok(Self { delay_us, port })
+        Ok(Self { delay, port })
     }
 
     /// Lets it take so long until the fault ends.
     pub fn delay_until(&self, delay_ms: f64) -> Running {
-        self.delay_us.store((delay_ms * 1e3) as u64, Ordering::Relaxed);
-        let delay_us = Arc::clone(&self.delay_us);
+        self.delay_some_until(delay_ms, 1)
+    }
+
+    /// Lets one answer of `every` take so long until the fault ends.
+    pub fn delay_some_until(&self, delay_ms: f64, every: u64) -> Running {
+        self.delay.set((delay_ms * 1e3) as u64, every);
+        let delay = Arc::clone(&self.delay);
         Running::until(move || {
-            delay_us.store(USUAL.as_micros() as u64, Ordering::Relaxed);
+            delay.reset();
             Ok(())
         })
     }
 }
 
-fn answer(stream: TcpStream, delay_us: &AtomicU64) {
+fn answer(stream: TcpStream, delay: &Delay) {
     let Ok(mut writer) = stream.try_clone() else { return };
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     while reader.read_line(&mut line).is_ok_and(|length| length > 0) {
         if line.trim().is_empty() {
-            thread::sleep(Duration::from_micros(delay_us.load(Ordering::Relaxed)));
+            thread::sleep(delay.next());
             if writer.write_all(ANSWER).is_err() {
                 return;
             }

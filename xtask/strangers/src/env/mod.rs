@@ -101,7 +101,7 @@ impl Env<'_> {
 
     /// Other clients: a load of their own, which is not recorded, until the fault ends.
     pub fn other_clients(&self, load: &Load) -> Result<Running> {
-        let phases = [Phase { name: "load", from: load.rate, to: load.rate, seconds: 60.0 }];
+        let phases = [Phase { name: "load", from: load.rate, to: load.rate, seconds: 60.0, mix: Vec::new() }];
         let path = self.dir.join("others.yaml");
         let text = scenario::yaml("others", self.target, load, &phases);
         fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;

@@ -6,7 +6,7 @@ use crate::load::Operation;
 use crate::topology::App;
 
 /// What these faults have in common.
-const BASE: Fault = Fault { family: Family::App, fits: |topology| topology.app == App::Python, ..Fault::BASE };
+const BASE: Fault = Fault { family: Family::App, fits: |topology| topology.app.has_knobs(), ..Fault::BASE };
 
 /// In the order in which they are dealt: seeds were played with it.
 pub const FAULTS: &[Fault] = &[
@@ -36,6 +36,7 @@ pub const FAULTS: &[Fault] = &[
         mechanism: "Background threads hold the interpreter's lock, and each request waits for its turn several times.",
         causes: &["cpu_saturated"],
         parameters: &[Parameter::new("threads", 1.0, 6.0)],
+        fits: |topology| topology.app == App::Python,
         start: |env, values| env.app()?.set_until("busy_threads", values.get("threads").round(), 0.0),
         ..BASE
     },
@@ -44,6 +45,7 @@ pub const FAULTS: &[Fault] = &[
         mechanism: "The garbage collector stops the app for as long as its many objects take.",
         causes: &["runtime_pause"],
         parameters: &[Parameter::new("objects", 200000.0, 2500000.0)],
+        fits: |topology| topology.app == App::Python,
         start: |env, values| {
             let app = env.app()?;
             app.set(&[("collect_every_ms", 900.0)])?;
@@ -64,9 +66,11 @@ pub const FAULTS: &[Fault] = &[
         mechanism: "The app writes a line of its log for each request and waits until a slow disk has it.",
         causes: &["disk_saturated", "iops_ceiling", "uninterruptible_pileup"],
         parameters: &[Parameter::new("operations_per_second", 400.0, 40.0)],
+        fits: |topology| topology.app == App::Python,
         prepare: |setup, _| setup.load.at_least(40.0),
         start: |env, values| {
-            let slow = Limits { megabytes: Some(20.0), operations: Some(values.get("operations_per_second")) };
+            let slow =
+                Limits { megabytes: Some(20.0), operations: Some(values.get("operations_per_second")), ..Limits::NONE };
             let disk = env.disk.limit_until(slow, env.disk_limits)?;
             Ok(disk.and(env.app()?.set_until("log_sync", 1.0, 0.0)?))
         },

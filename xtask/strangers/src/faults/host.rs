@@ -85,7 +85,7 @@ pub const FAULTS: &[Fault] = &[
             setup.load.ensure(Operation::Document, 0.5);
         },
         start: |env, values| {
-            let slow = Limits { megabytes: Some(values.get("megabytes_per_second")), operations: None };
+            let slow = Limits { megabytes: Some(values.get("megabytes_per_second")), ..Limits::NONE };
             env.disk.limit_until(slow, env.disk_limits)
         },
         ..BASE
@@ -102,7 +102,7 @@ pub const FAULTS: &[Fault] = &[
             setup.load.ensure(Operation::Document, 0.4);
         },
         start: |env, values| {
-            let slow = Limits { megabytes: None, operations: Some(values.get("operations_per_second")) };
+            let slow = Limits { operations: Some(values.get("operations_per_second")), ..Limits::NONE };
             env.disk.limit_until(slow, env.disk_limits)
         },
         ..BASE

@@ -7,7 +7,7 @@ use super::{Family, Fault, Parameter};
 use crate::env::database::Database;
 use crate::env::{Running, sessions};
 use crate::load::Operation;
-use crate::topology::{App, Engine, Storage};
+use crate::topology::{Engine, Storage};
 
 /// What these faults have in common.
 const BASE: Fault = Fault { family: Family::Database, ..Fault::BASE };
@@ -55,7 +55,7 @@ pub const FAULTS: &[Fault] = &[
         // Behind a pooler it is the pooler that is refused, and requests wait there.
         fits: |topology| {
             let is_direct = topology.engine != Engine::MariadbThreadPool && !topology.between.is_pooler();
-            topology.app == App::Python && is_direct
+            topology.app.has_knobs() && is_direct
         },
         prepare: |setup, _| {
             setup.load.at_most(40.0);

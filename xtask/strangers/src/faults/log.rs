@@ -106,7 +106,8 @@ pub const FAULTS: &[Fault] = &[
             setup.load.ensure(Operation::Order, 0.4);
         },
         start: |env, values| {
-            let slow = Limits { megabytes: Some(20.0), operations: Some(values.get("operations_per_second")) };
+            let slow =
+                Limits { megabytes: Some(20.0), operations: Some(values.get("operations_per_second")), ..Limits::NONE };
             let disk = env.disk.limit_until(slow, env.disk_limits)?;
             let durable = if env.database.engine.is_mysql() {
                 env.database.set_global("innodb_flush_log_at_trx_commit", "1")?

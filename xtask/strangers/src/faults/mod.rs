@@ -2,6 +2,7 @@
 //! parameters follow from the intensity) and what brings it about. Nothing here reads a verdict: whether a fault was
 //! felt is measured by the client's response times alone.
 
+mod changed;
 mod code;
 mod control;
 mod host;
@@ -22,7 +23,7 @@ use anyhow::Result;
 
 use crate::edition::Edition;
 use crate::env::{Env, Running};
-use crate::load::Load;
+use crate::load::{Load, Share};
 use crate::topology::Topology;
 pub use parameters::{Parameter, Values};
 
@@ -63,7 +64,11 @@ pub struct Setup {
     pub load: Load,
     /// Factor by which the rate grows at the onset; none for faults that are not of the load.
     pub load_factor: Option<f64>,
-    /// Knobs of the Python app.
+    /// What the mix has other weights of from the onset on.
+    pub mix: Vec<Share>,
+    /// Whether clients keep their connections.
+    pub keep_alive: bool,
+    /// Knobs of the app.
     pub knobs: Vec<(&'static str, f64)>,
     /// Settings of MySQL's, while the draw lasts.
     pub mysql: Vec<(&'static str, String)>,
@@ -74,7 +79,15 @@ pub struct Setup {
 impl Setup {
     /// That of a draw without wishes.
     pub fn new(load: Load) -> Self {
-        Self { load, load_factor: None, knobs: Vec::new(), mysql: Vec::new(), postgresql: Vec::new() }
+        Self {
+            load,
+            load_factor: None,
+            mix: Vec::new(),
+            keep_alive: true,
+            knobs: Vec::new(),
+            mysql: Vec::new(),
+            postgresql: Vec::new(),
+        }
     }
 }
 
@@ -124,13 +137,15 @@ impl Fault {
 /// The kinds that an edition deals. Seeds were played with the order of the first one's, so it stays as it is.
 pub fn dealt(edition: Edition) -> Vec<&'static Fault> {
     let parts = match edition {
-        Edition::First => &ALL[..ALL.len() - 1],
-        Edition::Proxies => ALL,
+        Edition::First => &ALL[..ALL.len() - 2],
+        Edition::Proxies => &ALL[..ALL.len() - 1],
+        Edition::Shops => ALL,
     };
     parts.iter().copied().flatten().collect()
 }
 
-/// Every fault by what it is about; those about proxies came with the second edition.
+/// Every fault by what it is about; those about proxies came with the second edition, those about what changed with the
+/// third.
 const ALL: &[&[Fault]] = &[
     locks::FAULTS,
     plans::FAULTS,
@@ -144,11 +159,12 @@ const ALL: &[&[Fault]] = &[
     load::FAULTS,
     control::FAULTS,
     proxy::FAULTS,
+    changed::FAULTS,
 ];
 
 /// Every fault.
 pub fn all() -> Vec<&'static Fault> {
-    dealt(Edition::Proxies)
+    dealt(Edition::Shops)
 }
 
 /// The fault of that name.

@@ -1,10 +1,9 @@
 //! The app's workers and its pool of database connections.
 
 use super::{Family, Fault, Parameter};
-use crate::topology::App;
 
 /// What these faults have in common.
-const BASE: Fault = Fault { family: Family::App, fits: |topology| topology.app == App::Python, ..Fault::BASE };
+const BASE: Fault = Fault { family: Family::App, fits: |topology| topology.app.has_knobs(), ..Fault::BASE };
 
 /// In the order in which they are dealt: seeds were played with it.
 pub const FAULTS: &[Fault] = &[
@@ -13,6 +12,7 @@ pub const FAULTS: &[Fault] = &[
         mechanism: "A new configuration leaves the app a few threads, and requests queue before them.",
         causes: &["worker_pool_exhausted"],
         parameters: &[Parameter::new("workers", 6.0, 1.0)],
+        fits: |topology| topology.app.has_threads(),
         prepare: |setup, _| {
             setup.load.at_least(60.0);
             setup.knobs.push(("sleep_ms", 12.0));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Family, Fault, Parameter};
-use crate::topology::{App, Between, Front};
+use crate::topology::{Between, Front};
 
 /// What these faults have in common.
 const BASE: Fault = Fault { family: Family::Proxy, ..Fault::BASE };
@@ -15,7 +15,7 @@ pub const FAULTS: &[Fault] = &[
         mechanism: "A new configuration leaves PgBouncer a few server connections, and transactions wait for one.",
         causes: &["connection_pool_exhausted"],
         parameters: &[Parameter::new("connections", 3.0, 1.0)],
-        fits: |topology| topology.app == App::Python && topology.between == Between::PoolerTransaction,
+        fits: |topology| topology.app.has_knobs() && topology.between == Between::PoolerTransaction,
         prepare: |setup, _| {
             setup.load.at_least(60.0);
             setup.knobs.push(("transaction_ms", 25.0));
@@ -41,7 +41,7 @@ pub const FAULTS: &[Fault] = &[
         mechanism: "Other clients keep their sessions in PgBouncer, in session mode, and the app, which connects for each request, waits for a server connection.",
         causes: &["connection_pool_exhausted"],
         parameters: &[Parameter::new("left", 5.0, 1.0)],
-        fits: |topology| topology.app == App::Python && topology.between == Between::PoolerSession,
+        fits: |topology| topology.app.has_knobs() && topology.between == Between::PoolerSession,
         prepare: |setup, _| {
             setup.load.at_most(60.0);
             setup.load.at_least(30.0);
@@ -59,7 +59,7 @@ pub const FAULTS: &[Fault] = &[
         mechanism: "A new configuration lets HAProxy send the app a few requests at once, and the others wait in its queue.",
         causes: &["worker_pool_exhausted"],
         parameters: &[Parameter::new("slots", 3.0, 1.0)],
-        fits: |topology| topology.app == App::Python && topology.front == Front::Haproxy,
+        fits: |topology| topology.app.has_knobs() && topology.front == Front::Haproxy,
         prepare: |setup, _| {
             setup.load.at_least(60.0);
             setup.knobs.push(("sleep_ms", 12.0));
@@ -72,7 +72,7 @@ pub const FAULTS: &[Fault] = &[
         mechanism: "A new configuration leaves the worker of nginx a few connections, and it drops clients when they are taken.",
         causes: &["connection_limit"],
         parameters: &[Parameter::new("connections", 14.0, 8.0)],
-        fits: |topology| topology.app == App::Python && topology.front == Front::Nginx,
+        fits: |topology| topology.app.has_knobs() && topology.front == Front::Nginx,
         prepare: |setup, _| {
             setup.load.at_least(80.0);
             setup.knobs.push(("sleep_ms", 60.0));

@@ -14,7 +14,7 @@ use super::{FELT, Felt, Source, client};
 use crate::env::app::{Place, Served};
 use crate::env::database::{self, Database, Server};
 use crate::env::downstream::Downstream;
-use crate::env::{Running, make_dir, process};
+use crate::env::{Running, make_dir, process, shop};
 use crate::load::{Load, Shape, Share};
 use crate::scenario::{self, Target};
 use crate::symptom;
@@ -63,6 +63,7 @@ impl Stage {
     pub fn start(root: &Path, holdup: &Path) -> Result<Self> {
         database::is_available(Engine::Postgresql, root)?;
         database::need("wrk", root)?;
+        shop::install(App::Flask, root)?;
         let dir = Scratch(make_dir()?);
         let data = dir.0.join("data");
         fs::create_dir(&data).with_context(|| format!("failed to make {}", data.display()))?;
@@ -119,7 +120,7 @@ impl Stage {
         let mix = case.mix.iter().map(|&(operation, weight)| Share { operation, weight }).collect();
         let load = Load { rate: case.rate, shape: Shape::Poisson, mix, connections: 100, has_objectives: false };
         let phases = scenario::phases(&load, SECONDS as f64, None);
-        let target = Target { url: url.to_owned(), app: App::Flask };
+        let target = Target { url: url.to_owned(), app: App::Flask, keep_alive: true };
         let path = self.dir.0.join("scenario.yaml");
         let text = scenario::yaml(case.name, &target, &load, &phases);
         fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
