@@ -23,6 +23,7 @@ use crate::{Evidence, app::timing};
 use crate::{View, Window};
 pub use downstream::DownstreamService;
 pub use outside::Outside;
+pub(crate) use outside::called;
 
 /// What to record to learn how busy workers are.
 pub const ENABLE: &str = "--watch server:PORT of the app; for the app server's own figures: --watch puma:http://HOST:PORT?token=T, uwsgi:HOST:PORT, php-fpm:HOST:PORT, or prometheus:http://HOST/metrics of a JVM";

@@ -8,6 +8,8 @@ use holdup_recording::{Labels, metrics};
 
 use super::{Levels, around, mean};
 use crate::Evidence;
+use crate::database::ports::database_ports;
+use crate::view::Index;
 use crate::{Counter, Gauge, Missing, View, Window};
 
 /// Connections set up and not accepted.
@@ -95,8 +97,8 @@ impl Outside {
 }
 
 impl View<'_> {
-    /// The server that faces the load: the target of the load, else the one with the longest accept
-    /// queue. Candidates are servers watched by their port; without any, the ports that the host
+    /// The server that faces the load: the target of the load, else of those that no other calls the one with
+    /// the longest accept queue. Candidates are servers watched by their port; without any, the ports that the host
     /// counts.
     ///
     /// # Errors
@@ -111,8 +113,12 @@ impl View<'_> {
         if ports.is_empty() {
             ports = series(&|source| source == "host");
         }
-        if let Some(target) = target.filter(|target| ports.iter().any(|(_, port)| port == target)) {
-            ports.retain(|(_, port)| *port == target);
+        let behind = &called(self.index) | &database_ports(self);
+        let is_in_front = |port: &str| !behind.contains(port);
+        match target.filter(|target| ports.iter().any(|(_, port)| port == target)) {
+            Some(target) => ports.retain(|(_, port)| *port == target),
+            None if ports.iter().any(|(_, port)| is_in_front(port)) => ports.retain(|(_, port)| is_in_front(port)),
+            None => {}
         }
         let all = ports.into_iter().filter_map(|(source, port)| self.outside_of(source, port));
         all.max_by(|a, b| a.waiting.mean.total_cmp(&b.waiting.mean))
@@ -159,6 +165,12 @@ impl View<'_> {
         let port = address.rsplit_once(':').map(|(_, port)| port).filter(|p| p.parse::<u16>().is_ok());
         Some(port.unwrap_or(if scheme.ends_with('s') { "443" } else { "80" }).to_owned())
     }
+}
+
+/// Ports to which a watched server connects: what listens there is behind it.
+pub(crate) fn called(index: &Index) -> BTreeSet<String> {
+    let peers = index.series(metrics::server::OUTGOING_CONNECTIONS.name, &[]);
+    peers.filter_map(|((_, labels), _)| labels.get("peer_port").map(str::to_owned)).collect()
 }
 
 /// A server that leaves connections in the accept queue has accepted all that it takes. If it ever
@@ -224,6 +236,8 @@ mod tests {
             .gauge("server:9300", "tcp_accept_queue_limit", &[("port", "9300")], 64.0);
         let port = |made: &SyntheticRecording| made.seen(|view| view.outside().map(|o| o.port).ok());
         assert_eq!(port(&both).as_deref(), Some("9300"), "the longest");
+        let behind = both.clone().gauge(SERVER, "server_outgoing_connections", &[("peer_port", "9300")], 1.0);
+        assert_eq!(port(&behind).as_deref(), Some("8080"), "what it calls is behind it");
         assert_eq!(port(&both.target("http://127.0.0.1:8080/orders")).as_deref(), Some("8080"));
         assert_eq!(port(&SyntheticRecording::new(10)), None);
     }

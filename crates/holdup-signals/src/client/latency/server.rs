@@ -2,12 +2,12 @@
 //! those on which an answer is due, over the requests that were answered (Little's law). Unlike the
 //! app's own timing it contains the queue in front of the server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use holdup_recording::metrics;
 
 use super::{ClientView, Index, Second, Window};
-use crate::app::app_server::request_counters;
+use crate::app::app_server::{called, request_counters};
 
 /// Connections set up and not accepted, and those on which an answer is due.
 const IN_FLIGHT: [&str; 2] = [metrics::tcp::ACCEPT_QUEUE_LENGTH.name, metrics::server::ANSWERING_CONNECTIONS.name];
@@ -15,15 +15,15 @@ const IN_FLIGHT: [&str; 2] = [metrics::tcp::ACCEPT_QUEUE_LENGTH.name, metrics::s
 /// Requests between two samples of the server's connections.
 const ROUNDS: &str = metrics::server::REQUESTS.name;
 
+/// Counters of the database's statements or transactions.
+const STATEMENTS: [&str; 2] = [metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, super::TRANSACTIONS];
+
 /// Requests seen in flight, all looks of an interval together, that give their mean within a fifth:
 /// they vary as the square root of their number.
 const SEEN: f64 = 25.0;
 
 /// No interval need be longer, seconds: so few in flight are quick, whatever their number is.
 const LONG_SECONDS: f64 = 10.0;
-
-/// Counters of the database's statements or transactions.
-const STATEMENTS: [&str; 2] = [metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, super::TRANSACTIONS];
 
 /// Whether this account goes by samples of `metric`.
 pub(super) fn counts(metric: &str) -> bool {
@@ -48,11 +48,10 @@ pub(super) fn by_statements(index: &Index, whole: Window) -> ClientView {
 /// which no other that is watched connects, and which is no database with an account of its own.
 pub(super) fn by_rounds(index: &Index, whole: Window) -> ClientView {
     let port = |source: &str| source.rsplit_once(':').map_or("", |(_, port)| port).to_owned();
-    let peers = index.series(metrics::server::OUTGOING_CONNECTIONS.name, &[]);
-    let mut inner: BTreeSet<String> = peers.filter_map(|((_, of), _)| Some(of.get("peer_port")?.to_owned())).collect();
+    let mut behind = called(index);
     let databases = STATEMENTS.iter().flat_map(|metric| index.series(metric, &[]));
-    inner.extend(databases.map(|((source, _), _)| port(source)));
-    let outermost = servers(index).into_iter().filter(|source| !inner.contains(&port(source)));
+    behind.extend(databases.map(|((source, _), _)| port(source)));
+    let outermost = servers(index).into_iter().filter(|source| !behind.contains(&port(source)));
     let Some((source, in_flight)) = busiest(index, outermost, whole) else { return ClientView::default() };
     let counted = index.sums(ROUNDS, |of, _| of == source);
     let instants: Vec<i64> = in_flight.keys().copied().collect();
