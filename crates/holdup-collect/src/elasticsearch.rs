@@ -23,7 +23,7 @@ use crate::page::TIMEOUT;
 use crate::reading::{Out, tell};
 use crate::{Collector, ProbeError, ReadError, http};
 
-/// Largest answer accepted: a node takes some 5 kB.
+/// Largest answer accepted: a node takes some 6 kB.
 const BODY_BYTES_MAX: u64 = 16 << 20;
 
 /// A node that is slower than this is left out, and the others are read.

@@ -44,7 +44,7 @@ pub(crate) fn authority(path: &Path, option: &str) -> Result<RootCerts, String> 
     let items = parse_pem(&pem).collect::<Result<Vec<_>, _>>().map_err(|_| wrong("not a PEM file"))?;
     let certificate = |item| if let PemItem::Certificate(found) = item { Some(found) } else { None };
     let found: Vec<_> = items.into_iter().filter_map(certificate).collect();
-    if found.is_empty() { Err(wrong("it has no certificate")) } else { Ok(RootCerts::new_with_certs(&found)) }
+    if found.is_empty() { Err(wrong("it contains no certificate")) } else { Ok(RootCerts::new_with_certs(&found)) }
 }
 
 /// The reason that a JSON answer gives, by `of`, in at most 300 printable characters.

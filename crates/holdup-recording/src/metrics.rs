@@ -252,7 +252,7 @@ sources! {
     mysql: "MariaDB and MySQL: `mysql_*`.";
     postgresql: "PostgreSQL: `postgresql_*`.";
     mongodb: "MongoDB: `mongodb_*`.";
-    redis: "Redis, from pasted outputs: `redis_*`.";
+    redis: "Redis and Valkey: `redis_*`.";
     elasticsearch: "Elasticsearch and OpenSearch: `elasticsearch_*`.";
     kafka: "Kafka: topics and consumer groups: `kafka_*`.";
     pgbouncer: "PgBouncer, a pool in front of PostgreSQL: `pgbouncer_*`.";

@@ -33,7 +33,21 @@ const WORDS: [&str; 14] =
 const PLACES: [&str; 4] = ["env", "file", "path", "variable"];
 
 /// Schemes of addresses in which the user is an account's name, not a secret itself.
-const DATABASES: [&str; 5] = ["mysql", "mariadb", "postgres", "postgresql", "clickhouse"];
+const DATABASES: [&str; 13] = [
+    "mysql",
+    "mariadb",
+    "postgres",
+    "postgresql",
+    "clickhouse",
+    "pgbouncer",
+    "proxysql",
+    "mongodb",
+    "redis",
+    "rediss",
+    "kafka",
+    "elasticsearch",
+    "opensearch",
+];
 
 /// The first words of credentials in a header field (RFC 9110, section 11).
 const SCHEMES: [&str; 6] = ["bearer", "basic", "digest", "apikey", "negotiate", "hmac"];
@@ -263,6 +277,12 @@ mod tests {
             ("mysql://u:a b\"c'd/e@f@h:3306/db", "mysql://u:***@h:3306/db"),
             ("new=postgres://u:a b@h/db?tls=on", "new=postgres://u:***@h/db?tls=on"),
             ("mysql://u:canary", "mysql://u:***"),
+            ("opensearch://u:p/w?d@h:9200?tls=verify", "opensearch://u:***@h:9200?tls=verify"),
+            ("elasticsearch://h?api_key=canary&tls=off", "elasticsearch://h?api_key=***&tls=off"),
+            ("elasticsearch://h?api_key_env=VAR", "elasticsearch://h?api_key_env=VAR"),
+            ("rediss://u:p/w@h", "rediss://u:***@h"),
+            ("kafka://u:p/w@a:1,b:2", "kafka://u:***@a:1,b:2"),
+            ("mongodb://u:p/w@h/", "mongodb://u:***@h/"),
             ("mysql://h:3306/db", "mysql://h:3306/db"),
             ("mysql://u@h", "mysql://u@h"),
             ("clickhouse://u:s3 cr/3t@h:8123/db", "clickhouse://u:***@h:8123/db"),

@@ -30,9 +30,10 @@ public class Node extends org.opensearch.node.Node {
             .put("node.processors", 1);
         for (String argument : arguments) {
             String[] pair = argument.split("=", 2);
-            settings.put(pair[0], pair[1]);
+            if (pair.length == 2) settings.put(pair[0], pair[1]);
         }
         new Node(settings.build(), Path.of(settings.get("path.home"), "config")).start();
+        if (List.of(arguments).contains("once")) System.exit(0);
         Thread.currentThread().join();
     }
 

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_one_name_are_told_apart_and_hostile_names_are_bounded() {
+    fn nodes_of_one_name_are_kept_apart_and_hostile_names_are_bounded() {
         let long = "n\n".repeat(1_000);
         let answer = json!({"nodes": {
             "a": {"name": "data", "jvm": {"uptime_in_millis": 1}},

@@ -31,7 +31,7 @@ metrics! {
     Gauge UPTIME: Seconds = "elasticsearch_uptime_seconds", "Time since a `node` started";
     Gauge DISK_SIZE_BYTES: Bytes = "elasticsearch_disk_size_bytes", "Size of the file systems with data, by `node`";
     Gauge DISK_AVAILABLE_BYTES: Bytes = "elasticsearch_disk_available_bytes", "Of it, what the `node` may still use";
-    Counter DISK_READS: Count = "elasticsearch_disk_reads_total", "Reads of the disks with data, whoever made them, by `node`; on Linux";
+    Counter DISK_READS: Count = "elasticsearch_disk_reads_total", "Reads of the disks with data, by any process, by `node`; on Linux";
     Counter DISK_WRITES: Count = "elasticsearch_disk_writes_total", "Writes of these disks, by `node`";
     Counter DISK_READ_BYTES: Bytes = "elasticsearch_disk_read_bytes_total", "Bytes read from these disks, by `node`";
     Counter DISK_WRITTEN_BYTES: Bytes = "elasticsearch_disk_written_bytes_total", "Bytes written to these disks, by `node`";

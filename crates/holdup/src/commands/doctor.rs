@@ -134,9 +134,7 @@ fn wire_address(kind: Kind, port: u16) -> Option<String> {
         Kind::Mysql | Kind::ProxySql => Protocol::Mysql,
         Kind::Postgres | Kind::PgBouncer => Protocol::Postgres,
         Kind::MongoDb => Protocol::Mongodb,
-        Kind::Redis | Kind::Kafka | Kind::Elasticsearch | Kind::Prometheus | Kind::Server | Kind::Process => {
-            return None;
-        }
+        _ => return None,
     };
     let is_known = Protocol::by_port(port) == Some(protocol);
     Some(if is_known { format!("wire:{port}") } else { format!("wire:{port}={}", protocol.name()) })

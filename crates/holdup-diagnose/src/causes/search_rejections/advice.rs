@@ -1,6 +1,7 @@
 //! What to do about rejected tasks, by what held the threads.
 
-use super::refusals::{Holder, Kind, Refusals};
+use super::holders::{Holder, Kind};
+use super::refusals::Refusals;
 use crate::change::Fix;
 
 const LATER: &str = "Documents become visible to searches up to 30 s later.";

@@ -2,6 +2,7 @@
 //! the memory for writes in flight.
 
 mod advice;
+mod holders;
 mod refusals;
 #[cfg(test)]
 mod tests;
@@ -52,7 +53,7 @@ const DOC: Doc = Doc {
     needs: "The nodes' thread pools (--watch elasticsearch://… or opensearch://…); for what it costs requests, load from holdup run or the app's failed requests.",
     predicts: "The count of rejected tasks of one pool grows, sample after sample, while its queue is at its limit and its threads are at work.",
     clears: "No task was rejected; or fewer than one in a hundred, or in one short burst that the clients send again, and no request failed of it.",
-    looks_like: "A circuit breaker answers 429 as well: elasticsearch_breaker_trips_total grows and no pool rejects. A limit of a proxy in front. A rejected count that stands still is of an earlier time.",
+    looks_like: "A circuit breaker answers 429 as well: elasticsearch_breaker_trips_total grows and no pool rejects. A proxy in front may have a limit of its own. A count that does not grow is about an earlier time.",
     fix: "Find what holds the threads: merges that are behind, collections, a disk, or simply too many requests at once. Send fewer and larger bulk requests, and send what was rejected again after a growing pause. A longer queue only makes clients wait longer, and takes heap.",
     prove: "The same load again: the count of rejected tasks stays, and the pool's queue is mostly empty.",
     references: "Elasticsearch documentation: Thread pools; Rejected requests; Indexing pressure; Tune for indexing speed. OpenSearch documentation: Nodes stats (thread_pool, indexing_pressure).",

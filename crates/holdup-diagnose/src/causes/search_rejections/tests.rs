@@ -59,7 +59,7 @@ fn rejected_writes_are_named_with_node_pool_queue_and_threads() {
 }
 
 #[test]
-fn what_held_the_threads_is_said_and_decides_the_remedy() {
+fn the_holder_of_the_threads_is_said_and_decides_the_remedy() {
     let made = || writes(|s| 20.0 * s as f64);
     for (metric, label, rate, said, remedy) in [
         (
