@@ -67,7 +67,7 @@ pub const CASES: &[Case] = &[
         mix: &[(Operation::Item, 2), (Operation::History, 2), (Operation::Order, 16)],
         start: |reach| {
             let lock = "BEGIN; LOCK TABLE item IN SHARE ROW EXCLUSIVE MODE";
-            sessions::hold(reach.database, lock, 900.0, "COMMIT", 1_200.0)
+            sessions::hold(reach.database, lock, 1_500.0, "COMMIT", 1_600.0)
         },
         ..Case::BASE
     },
