@@ -14,12 +14,27 @@ const USUAL = {
 const routes = JSON.parse(process.env.SHOP_ROUTES);
 const database = `postgres://${process.env.SHOP_DATABASE}`;
 let knobs = { ...USUAL };
-const pool = new pg.Pool({ connectionString: database, connectionTimeoutMillis: 10_000 });
-// A connection that ends while it is idle is replaced by the next request that needs one.
-pool.on("error", (error) => console.error(error.message));
+let pool = newPool(USUAL.pool);
 let taken = 0;
 let leaked = [];
 let locked = Promise.resolve();
+
+function newPool(max) {
+  const made = new pg.Pool({ connectionString: database, connectionTimeoutMillis: 10_000, max });
+  // A connection that ends while it is idle is replaced by the next request that needs one.
+  made.on("error", (error) => console.error(error.message));
+  return made;
+}
+
+// A pool keeps the connections that it has opened, so a smaller one is a new one.
+function resize(max) {
+  if (max < pool.options.max) {
+    const before = pool;
+    pool = newPool(max);
+    before.end().catch((error) => console.error(error.message));
+  }
+  pool.options.max = max;
+}
 
 function readKnobs() {
   try {
@@ -27,7 +42,7 @@ function readKnobs() {
   } catch {
     // It is replaced at this moment: the next look finds it.
   }
-  pool.options.max = Math.max(1, knobs.pool);
+  resize(Math.max(1, knobs.pool));
   if (!knobs.leak_every) {
     leaked.forEach((client) => client.release());
     leaked = [];

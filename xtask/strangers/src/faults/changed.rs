@@ -239,7 +239,7 @@ pub const FAULTS: &[Fault] = &[
         parameters: &[Parameter::new("held_ms", 500.0, 3000.0)],
         prepare: |setup, _| setup.load.ensure(Operation::Order, 0.5),
         start: |env, values| {
-            let begin = "BEGIN; SELECT COUNT(*) FROM (SELECT id FROM item WHERE id % 100 = 7 FOR UPDATE) held";
+            let begin = "BEGIN; SELECT COUNT(*) FROM (SELECT id FROM item WHERE id <= 600 FOR UPDATE) held";
             let held = values.get("held_ms");
             sessions::hold(env.database, begin, held, "COMMIT", held * 1.1)
         },

@@ -2,7 +2,7 @@
 
 use super::{Family, Fault, Parameter};
 use crate::env::{Running, sessions};
-use crate::topology::Data;
+use crate::topology::{App, Data};
 
 /// What these faults have in common.
 const BASE: Fault = Fault { family: Family::Control, ..Fault::BASE };
@@ -80,7 +80,8 @@ pub const FAULTS: &[Fault] = &[
         name: "deploy",
         mechanism: "The app's workers are replaced a few at a time, and no request notices.",
         parameters: &[Parameter::new("workers_left", 20.0, 12.0)],
-        fits: |topology| topology.app.has_threads(),
+        // gunicorn starts new workers for it, which requests notice.
+        fits: |topology| topology.app.has_threads() && topology.app != App::Flask,
         prepare: |setup, _| setup.load.at_most(60.0),
         start: |env, values| env.app()?.set_until("workers", values.get("workers_left").round(), 24.0),
         ..BASE

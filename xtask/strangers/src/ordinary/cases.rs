@@ -67,7 +67,7 @@ pub const CASES: &[Case] = &[
         mix: &[(Operation::Item, 2), (Operation::History, 2), (Operation::Order, 16)],
         start: |reach| {
             let lock = "BEGIN; LOCK TABLE item IN SHARE ROW EXCLUSIVE MODE";
-            sessions::hold(reach.database, lock, 900.0, "COMMIT", 1_200.0)
+            sessions::hold(reach.database, lock, 1_500.0, "COMMIT", 1_600.0)
         },
         ..Case::BASE
     },
@@ -100,7 +100,7 @@ pub const CASES: &[Case] = &[
         name: "dear_endpoint",
         mechanism: "Most requests are for a report that adds up all orders, and its statement takes the CPUs.",
         right: &["cpu_saturated", "statement_mix_changed"],
-        rate: 15.0,
+        rate: 11.0,
         mix: &[(Operation::Item, 4), (Operation::Category, 2), (Operation::History, 2), (Operation::Sales, 12)],
         ..Case::BASE
     },
