@@ -4,7 +4,7 @@ mod course;
 mod stages;
 
 use super::parts::present;
-use super::{Cause, Definition, Doc, Judge, Occurs, Outcome, Trait};
+use super::{Cause, Definition, Doc, Edge, Judge, Occurs, Outcome, Source::Of, Trait};
 use crate::case::Case;
 use crate::instant::Signs;
 use crate::instant::facts::Facts;
@@ -14,6 +14,10 @@ use holdup_signals::Missing;
 pub const DEFINITION: Definition = Definition {
     occurs: Occurs::Rarely,
     traits: &[Trait::Harm],
+    follows_from: &[
+        // A stage that indexes sends again what the search engine rejected, and takes nothing new meanwhile.
+        Edge::same_time(&[&[Of(Cause::SearchRejections)]]),
+    ],
     signs: Some(find),
     ..Definition::new(Cause::PipelineStageLag, DOC, Judge::Alone(judge), &NEXT)
 };

@@ -129,6 +129,27 @@ fn failed_searches_are_those_that_were_rejected() {
 }
 
 #[test]
+fn a_stage_that_indexes_falls_behind_because_its_writes_are_rejected() {
+    // A consumer group that took 100 records a second takes 30 since the node rejects its writes.
+    let lagging = |rejected: f64| {
+        let pair = [("group", "index"), ("topic", "orders")];
+        let done = |s: i64| if s <= 60 { 100.0 * s as f64 } else { 6_000.0 + 30.0 * (s - 60) as f64 };
+        let come = |s: i64| 100.0 * s as f64;
+        let made = SyntheticRecording::new(180)
+            .counted("kafka://broker:9092", "kafka_end_offset", &pair[1..], come)
+            .counted("kafka://broker:9092", "kafka_committed_offset", &pair, done)
+            .counted("kafka://broker:9092", "kafka_backlog", &pair, move |s| come(s) - done(s))
+            .counted("kafka://broker:9092", "kafka_lag_seconds", &pair, |s| 0.7 * (s - 60).max(0) as f64);
+        pool(made, &WRITE, move |s| rejected * (s - 60).max(0) as f64, 200.0).diagnose()
+    };
+    let root = lagging(20.0);
+    assert_eq!(root.culprit, Some(Cause::SearchRejections), "{}", root.headline);
+    let chain: Vec<Cause> = root.chain.iter().map(|link| link.cause).collect();
+    assert_eq!(chain, [Cause::SearchRejections, Cause::PipelineStageLag], "{}", root.headline);
+    assert_eq!(lagging(0.0).culprit, Some(Cause::PipelineStageLag), "{}", lagging(0.0).headline);
+}
+
+#[test]
 fn requests_wait_behind_a_full_queue() {
     // From 30 s on 100 requests a second take 510 ms, and 50 searches wait: half a second each.
     let made = SyntheticRecording::new(60).requests(100, 510).p99_below(100.0).each_request(|n, row| {
