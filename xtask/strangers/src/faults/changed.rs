@@ -234,12 +234,12 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "tail_lock",
-        mechanism: "Another client keeps one item of a hundred locked, and only the orders of these wait.",
+        mechanism: "Another client keeps one item of fifty locked, and one request of a hundred waits for that.",
         causes: &["lock_contention"],
-        parameters: &[Parameter::new("held_ms", 500.0, 3000.0)],
+        parameters: &[Parameter::new("held_ms", 500.0, 4000.0)],
         prepare: |setup, _| setup.load.ensure(Operation::Order, 0.5),
         start: |env, values| {
-            let begin = "BEGIN; SELECT COUNT(*) FROM (SELECT id FROM item WHERE id <= 600 FOR UPDATE) held";
+            let begin = "BEGIN; SELECT COUNT(*) FROM (SELECT id FROM item WHERE id <= 1200 FOR UPDATE) held";
             let held = values.get("held_ms");
             sessions::hold(env.database, begin, held, "COMMIT", held * 1.1)
         },
