@@ -2,7 +2,6 @@
 //! the next removes.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::env::disk::Served;
 use crate::env::downstream::Downstream;
 use crate::env::groups::Group;
 use crate::env::link::Carried;
-use crate::env::{app_group, make_dir};
+use crate::env::{Scratch, app_group};
 use crate::topology::Engine;
 
 /// The bench, running. Fields end in this order: servers before the disk that they are on.
@@ -34,18 +33,10 @@ pub struct Bench {
     scratch: Scratch,
 }
 
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 impl Bench {
     /// Starts what every draw needs; servers start with the first draw that needs them.
     pub fn start(root: &Path, holdup: &Path) -> Result<Self> {
-        let scratch = Scratch(make_dir()?);
+        let scratch = Scratch::make()?;
         let disk = Served::start(holdup, &scratch.0)?;
         let link = Carried::start();
         let address = link.as_ref().map_or("127.0.0.1", |carried| &carried.link.watcher);

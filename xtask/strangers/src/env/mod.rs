@@ -118,16 +118,28 @@ impl Env<'_> {
     }
 }
 
-/// The bench's folder in the machine's temporary one: PostgreSQL does not run as root and has to get through to it.
-pub fn make_dir() -> Result<PathBuf> {
-    const PREFIX: &str = "holdup-strangers-";
-    let temporary = std::env::temp_dir();
-    for left in process::leftovers(&temporary, PREFIX) {
-        let _ = fs::remove_dir_all(left);
+/// The bench's folder in the machine's temporary one: PostgreSQL does not run as root and has to get through to it. It
+/// goes with this value.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    /// Makes it, and removes what benches left that were killed.
+    pub fn make() -> Result<Self> {
+        const PREFIX: &str = "holdup-strangers-";
+        let temporary = std::env::temp_dir();
+        for left in process::leftovers(&temporary, PREFIX) {
+            let _ = fs::remove_dir_all(left);
+        }
+        let dir = temporary.join(format!("{PREFIX}{}", std::process::id()));
+        fs::create_dir(&dir).with_context(|| format!("failed to create {}", dir.display()))?;
+        Ok(Self(dir))
     }
-    let dir = temporary.join(format!("{PREFIX}{}", std::process::id()));
-    fs::create_dir(&dir).with_context(|| format!("failed to create {}", dir.display()))?;
-    Ok(dir)
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// The group of apps.

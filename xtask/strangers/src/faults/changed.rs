@@ -63,9 +63,9 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "view_replaced",
-        mechanism: "A release replaces a view by one that counts the orders of a whole region for each row.",
+        mechanism: "A release replaces a view by one that counts the orders of ten customers for each row.",
         causes: &["plan_changed", "statement_regression"],
-        parameters: &[Parameter::new("share_ratio", 0.02, 0.3)],
+        parameters: &[Parameter::new("share_ratio", 0.05, 0.6)],
         fits: |topology| topology.engine == Engine::Postgresql,
         prepare: |setup, values| {
             setup.load.at_most(40.0);
@@ -77,8 +77,8 @@ pub const FAULTS: &[Fault] = &[
             env.database.sql(&format!("BEGIN; {view}; COMMIT")).map(drop)
         },
         start: |env, _| {
-            let count =
-                "SELECT COUNT(*) FROM orders o JOIN customer_rows r ON r.id = o.customer WHERE r.region = c.region";
+            let count = "SELECT COUNT(*) FROM orders o JOIN customer_rows r ON r.id = o.customer \
+                         WHERE r.region = c.region AND r.id % 500 = c.id % 500";
             let replace =
                 format!("CREATE OR REPLACE VIEW customer AS SELECT c.* FROM customer_rows c WHERE ({count}) > 0");
             let table = "BEGIN; DROP VIEW customer; ALTER TABLE customer_rows RENAME TO customer; COMMIT";
@@ -234,12 +234,12 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "tail_lock",
-        mechanism: "Another client keeps one item of a hundred locked, and only the orders of these wait.",
+        mechanism: "Another client keeps one item of fifty locked, and one request of a hundred waits for that.",
         causes: &["lock_contention"],
-        parameters: &[Parameter::new("held_ms", 500.0, 3000.0)],
+        parameters: &[Parameter::new("held_ms", 500.0, 4000.0)],
         prepare: |setup, _| setup.load.ensure(Operation::Order, 0.5),
         start: |env, values| {
-            let begin = "BEGIN; SELECT COUNT(*) FROM (SELECT id FROM item WHERE id <= 600 FOR UPDATE) held";
+            let begin = "BEGIN; SELECT COUNT(*) FROM (SELECT id FROM item WHERE id <= 1200 FOR UPDATE) held";
             let held = values.get("held_ms");
             sessions::hold(env.database, begin, held, "COMMIT", held * 1.1)
         },

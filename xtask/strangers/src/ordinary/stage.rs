@@ -14,7 +14,7 @@ use super::{FELT, Felt, Source, client};
 use crate::env::app::{Place, Served};
 use crate::env::database::{self, Database, Server};
 use crate::env::downstream::Downstream;
-use crate::env::{Running, make_dir, process, shop};
+use crate::env::{Running, Scratch, process, shop};
 use crate::load::{Load, Shape, Share};
 use crate::scenario::{self, Target};
 use crate::symptom;
@@ -50,21 +50,13 @@ pub struct Stage {
     dir: Scratch,
 }
 
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 impl Stage {
     /// Starts both on loopback, with some hundred thousand rows.
     pub fn start(root: &Path, holdup: &Path) -> Result<Self> {
         database::is_available(Engine::Postgresql, root)?;
         database::need("wrk", root)?;
         shop::install(App::Flask, root)?;
-        let dir = Scratch(make_dir()?);
+        let dir = Scratch::make()?;
         let data = dir.0.join("data");
         fs::create_dir(&data).with_context(|| format!("failed to make {}", data.display()))?;
         // PostgreSQL does not run as root.
