@@ -91,8 +91,8 @@ const POOLER: &str = "database_pooler_wait";
 pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let requests = case.slow_requests().unwrap_or_default();
     if requests.is_empty() {
-        let logged = by_log::rows(case);
-        return if logged.is_empty() { by_spans::rows(case) } else { logged };
+        let accounts = [by_log::rows, by_spans::rows, by_outside::rows];
+        return accounts.into_iter().map(|rows| rows(case)).find(|rows| !rows.is_empty()).unwrap_or_default();
     }
     let all_answered = by_metrics::has_answered_all(case);
     let mut parts = by_metrics::parts(case, all_answered);

@@ -178,5 +178,26 @@ fn a_wait_that_people_notice_is_no_good_response_time() {
     let first = long.findings.first().map(|f| f.cause).or(long.level.and_then(|l| Some(l.dear.first()?.cause)));
     assert_eq!(first, Some(Cause::LockContention), "{}", long.headline);
     let short = locked(60).diagnose();
-    assert_eq!(short.verdict, Answer::Healthy, "{}", short.headline);
+    assert_ne!(short.verdict, Answer::Found, "{}", short.headline);
+    assert!(short.level.is_some_and(|level| level.dear.is_empty()), "{}", short.headline);
+}
+
+#[test]
+fn most_of_a_noticed_time_without_an_owner_leaves_the_verdict_open() {
+    let server = "server:8080";
+    // 50 requests a second, all of them with the app, which awaits nothing.
+    let made = |ms: i64| {
+        SyntheticRecording::new(SECONDS)
+            .requests(RATE, ms)
+            .without_objectives()
+            .target("http://127.0.0.1:8080/")
+            .gauge(server, "tcp_accept_queue_length", &[("port", "8080")], 0.0)
+            .gauge(server, "server_answering_connections", &[], (RATE * ms) as f64 / 1e3)
+            .gauge(server, "server_outgoing_pending_connections", &[("peer_port", "5432")], 0.0)
+            .diagnose()
+    };
+    let long = made(300);
+    assert_eq!(long.verdict, Answer::Undecided, "{}", long.headline);
+    assert!(long.headline.contains("No source shows what 300 ms of the 300 ms are for"), "{}", long.headline);
+    assert_eq!(made(60).verdict, Answer::Healthy);
 }

@@ -8,12 +8,14 @@
 //! dropped the last packet of the handshake. While connections are dropped, requests that clients
 //! have sent and that neither the queue nor the server has are in front of the queue.
 
-use super::Intervals;
 use super::by_sessions::SessionShares;
 use super::instants::{self, Instant};
+use super::{Intervals, LedgerRow, Part, WHOLE_BAND};
 use crate::case::Case;
 use holdup_recording::metrics;
-use holdup_signals::app::app_server::{Levels, Outside};
+use holdup_recording::words::round;
+use holdup_signals::app::app_server::{Levels, Outside, waited_ms};
+use holdup_signals::client::latency::Origin;
 use holdup_signals::{View, Window};
 
 /// Connections not accepted; accepted ones beyond those worked on at once; answers awaited from
@@ -52,8 +54,47 @@ pub(super) fn parts(case: &Case<'_>, has_app: bool) -> Vec<(&'static str, Interv
     parts.into_iter().flat_map(split).collect()
 }
 
+/// The row of all requests of a service that holdup only watched, and that counts none itself; none of
+/// another.
+pub(super) fn rows(case: &Case<'_>) -> Vec<LedgerRow> {
+    let view = case.slow();
+    let outside = view.outside().ok().filter(|_| case.origin == Origin::AppServer && !case.asks_statements());
+    let requests = case.completed_in(view.window).ok().filter(|requests| *requests >= 1.0);
+    let Some((outside, requests)) = outside.filter(Outside::has_processes).zip(requests) else { return Vec::new() };
+    let seen = seen(&view, &outside);
+    let in_window: Vec<_> = seen.iter().filter(|instant| view.window.contains(instant.at)).collect();
+    let ms = |part: usize| {
+        let standing: f64 = in_window.iter().map(|instant| instant.counts[part]).sum();
+        let mean = standing / in_window.len().max(1) as f64;
+        round(waited_ms(mean, requests / view.window.seconds().max(1e-9)), 3)
+    };
+    let all =
+        PARTS.iter().enumerate().map(|(part, name)| Part { part: (*name).to_owned(), ms: ms(part), error_ms: 0.0 });
+    let parts: Vec<Part> = all.filter(|part| part.ms > 0.0).collect();
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    let response_ms = round(parts.iter().map(|part| part.ms).sum(), 3);
+    let (operation, band) = (WHOLE_BAND.to_owned(), WHOLE_BAND.to_owned());
+    vec![LedgerRow { operation, band, requests: requests as u64, response_ms, parts, residual_ms: 0.0 }]
+}
+
 fn sampled(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<Vec<Instant<{ PARTS.len() }>>> {
     let requests = case.requests_in(case.whole()).ok()?;
+    let mut instants = seen(view, outside);
+    instants::count(&mut instants, &requests);
+    if outside.has_processes() {
+        let dropping = dropping(view, outside);
+        for instant in instants.iter_mut().filter(|i| dropping.iter().any(|w| w.contains(i.at))) {
+            let elsewhere: f64 = instant.counts[1..].iter().sum();
+            instant.counts[0] = instant.counts[0].max(instant.in_flight - elsewhere);
+        }
+    }
+    Some(instants)
+}
+
+/// How many requests were at each part at each instant.
+fn seen(view: &View<'_>, outside: &Outside) -> Vec<Instant<{ PARTS.len() }>> {
     let most = view.app_workers().map(|w| w.most).or(outside.takes_at_once);
     let waiting =
         view.levels(&outside.source, metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[("port", outside.port.as_str())]);
@@ -70,7 +111,7 @@ fn sampled(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<Vec<In
         sum
     };
     let (downstream, database) = (awaited(false), awaited(true));
-    let mut instants: Vec<_> = waiting
+    waiting
         .iter()
         .map(|(at, waiting)| {
             let at_hand = answering.get(at).copied().unwrap_or(0.0);
@@ -83,16 +124,7 @@ fn sampled(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<Vec<In
             let counts = [*waiting, at_hand - busy, downstream, database, busy - downstream - database];
             Instant::new(*at, counts)
         })
-        .collect();
-    instants::count(&mut instants, &requests);
-    if outside.has_processes() {
-        let dropping = dropping(view, outside);
-        for instant in instants.iter_mut().filter(|i| dropping.iter().any(|w| w.contains(i.at))) {
-            let elsewhere: f64 = instant.counts[1..].iter().sum();
-            instant.counts[0] = instant.counts[0].max(instant.in_flight - elsewhere);
-        }
-    }
-    Some(instants)
+        .collect()
 }
 
 /// When connections were dropped because the queue was full.
@@ -103,7 +135,29 @@ fn dropping(view: &View<'_>, outside: &Outside) -> Vec<Window> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ledger;
     use crate::testing::{Judged as _, SyntheticRecording};
+
+    #[test]
+    fn a_service_that_is_only_watched_has_its_time_by_place() {
+        let app = "server:80";
+        let peer = |port: &'static str| [("peer_port", port), ("peer", "10.0.0.5")];
+        let made = SyntheticRecording::new(20)
+            .gauge(app, "tcp_accept_queue_length", &[("port", "80")], 1.0)
+            .gauge(app, "server_answering_connections", &[], 6.0)
+            .gauge(app, "server_requests_since_last", &[], 20.0)
+            .gauge(app, "server_outgoing_pending_connections", &peer("9300"), 4.0)
+            .gauge(app, "server_outgoing_connections", &peer("9300"), 4.0)
+            .gauge(app, "server_outgoing_pending_connections", &peer("5432"), 0.5)
+            .gauge(app, "server_outgoing_connections", &peer("5432"), 2.0)
+            .gauge("postgresql://db:5432", "postgresql_sessions", &[("true_state", "idle")], 1.0);
+        let rows = made.with(ledger);
+        let [row] = rows.as_slice() else { panic!("{rows:?}") };
+        // Seven at a time for 20 a second.
+        let ms: Vec<(&str, f64)> = row.parts.iter().map(|part| (part.part.as_str(), part.ms.round())).collect();
+        let places = [("accept_queue", 50.0), ("downstream", 200.0), ("database", 25.0), ("app_other", 75.0)];
+        assert_eq!((ms.as_slice(), row.response_ms.round()), (places.as_slice(), 350.0), "{row:?}");
+    }
 
     #[test]
     fn connections_by_place_split_the_response_time() {

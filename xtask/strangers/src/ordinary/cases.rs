@@ -73,10 +73,10 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "pool",
-        mechanism: "Each worker has a pool of one connection, which a request keeps while it renders its answer.",
+        mechanism: "Each worker has a pool of one connection, and a request keeps it and its transaction while it renders its answer.",
         right: &["connection_pool_exhausted"],
         rate: 40.0,
-        knobs: &[("pool", 2.0), ("hold_ms", 40.0)],
+        knobs: &[("pool", 2.0), ("transaction_ms", 40.0)],
         ..Case::BASE
     },
     Case {

@@ -62,8 +62,12 @@ fn all_held(case: &Case<'_>, view: &View<'_>, outside: &Outside, per_second: f64
     let alone_ms = alone_ms(case)?;
     // Of more, several would have had one thread at a time; of fewer, threads are free.
     let needed = per_second * alone_ms / 1e3;
-    let is_bound = (HELD * threads..=BEHIND * threads).contains(&needed);
-    is_bound.then_some(WorkingThreads::Held { threads, alone_ms, per_second })
+    let keeps_busy = (HELD * threads..=BEHIND * threads).contains(&needed);
+    (keeps_busy && are_bound(&awaiting(view, outside), threads)).then_some(WorkingThreads::Held {
+        threads,
+        alone_ms,
+        per_second,
+    })
 }
 
 /// What a mean request of holdup's load takes if nothing waits for anything: the quickest of each
@@ -83,14 +87,22 @@ fn alone_ms(case: &Case<'_>) -> Option<f64> {
 /// the server: it accepts more than it works on.
 fn all_busy(view: &View<'_>, outside: &Outside) -> Option<f64> {
     let threads = request_threads(view, &outside.source)?;
-    let awaiting = view.levels(&outside.source, metrics::server::OUTGOING_PENDING_CONNECTIONS.name, &[]);
+    let awaiting = awaiting(view, outside);
     let states =
         ["R", "D"].map(|state| view.levels(&outside.source, metrics::server::THREADS.name, &[("state", state)]));
     let of = |levels: &Levels, at: &i64| levels.get(at).copied().unwrap_or(0.0);
     let working = |at: &i64| of(&awaiting, at) + states.iter().map(|levels| of(levels, at)).sum::<f64>();
     let full = awaiting.keys().filter(|at| working(at) >= BUSY * threads).count() as f64;
-    // Where more answers are awaited than there are threads, requests are not bound to threads.
-    let is_bound = awaiting.values().all(|answers| *answers <= BEHIND * threads);
-    let is_full = is_bound && !awaiting.is_empty() && full >= MOSTLY * awaiting.len() as f64;
+    let is_full = are_bound(&awaiting, threads) && !awaiting.is_empty() && full >= MOSTLY * awaiting.len() as f64;
     (is_full && outside.answering? >= BEHIND * threads).then_some(threads)
+}
+
+/// Answers that the server awaits.
+fn awaiting(view: &View<'_>, outside: &Outside) -> Levels {
+    view.levels(&outside.source, metrics::server::OUTGOING_PENDING_CONNECTIONS.name, &[])
+}
+
+/// Whether each request has a thread: where more answers are awaited than there are threads, it has not.
+fn are_bound(awaiting: &Levels, threads: f64) -> bool {
+    awaiting.values().all(|answers| *answers <= BEHIND * threads)
 }
