@@ -59,14 +59,16 @@ pub(super) fn parts(case: &Case<'_>, has_app: bool) -> Vec<(&'static str, Interv
 pub(super) fn rows(case: &Case<'_>) -> Vec<LedgerRow> {
     let view = case.slow();
     let outside = view.outside().ok().filter(|_| case.origin == Origin::AppServer && !case.asks_statements());
-    let requests = case.completed_in(view.window).ok().filter(|requests| *requests >= 1.0);
-    let Some((outside, requests)) = outside.filter(Outside::has_processes).zip(requests) else { return Vec::new() };
+    let counted = || case.client.seconds.iter().filter(|second| view.window.contains(second.window.from));
+    let requests: u64 = counted().map(|second| second.offered).sum();
+    let per_second = requests as f64 / counted().map(|second| second.window.seconds()).sum::<f64>().max(1e-9);
+    let Some(outside) = outside.filter(|outside| outside.has_processes() && requests > 0) else { return Vec::new() };
     let seen = seen(&view, &outside);
     let in_window: Vec<_> = seen.iter().filter(|instant| view.window.contains(instant.at)).collect();
     let ms = |part: usize| {
         let standing: f64 = in_window.iter().map(|instant| instant.counts[part]).sum();
         let mean = standing / in_window.len().max(1) as f64;
-        round(waited_ms(mean, requests / view.window.seconds().max(1e-9)), 3)
+        round(waited_ms(mean, per_second), 3)
     };
     let all =
         PARTS.iter().enumerate().map(|(part, name)| Part { part: (*name).to_owned(), ms: ms(part), error_ms: 0.0 });
@@ -76,7 +78,7 @@ pub(super) fn rows(case: &Case<'_>) -> Vec<LedgerRow> {
     }
     let response_ms = round(parts.iter().map(|part| part.ms).sum(), 3);
     let (operation, band) = (WHOLE_BAND.to_owned(), WHOLE_BAND.to_owned());
-    vec![LedgerRow { operation, band, requests: requests as u64, response_ms, parts, residual_ms: 0.0 }]
+    vec![LedgerRow { operation, band, requests, response_ms, parts, residual_ms: 0.0 }]
 }
 
 fn sampled(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<Vec<Instant<{ PARTS.len() }>>> {

@@ -79,9 +79,19 @@ fn joined(rises: impl Iterator<Item = Rise>, in_flight: &BTreeMap<i64, f64>) -> 
             None => all.push(rise),
         }
     }
-    // What was cut off, by a gap or the end, is as much chance.
-    all.retain(is_enough);
-    all
+    // What is left at the end or before a gap is as much chance, by itself.
+    let mut enough: Vec<Rise> = Vec::new();
+    for rise in all {
+        match enough.last_mut().filter(|last| last.window.to == rise.window.from && !is_enough(&rise)) {
+            Some(last) => {
+                last.window.to = rise.window.to;
+                last.requests += rise.requests;
+            }
+            None if is_enough(&rise) => enough.push(rise),
+            None => {}
+        }
+    }
+    enough
 }
 
 /// Servers whose connections are known.
