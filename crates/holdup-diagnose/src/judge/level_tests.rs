@@ -172,7 +172,7 @@ fn locked(ms: i64) -> SyntheticRecording {
 }
 
 #[test]
-fn a_wait_that_people_notice_is_no_good_response_time() {
+fn a_wait_that_people_notice_is_not_called_good() {
     let long = locked(300).diagnose();
     assert_ne!(long.verdict, Answer::Healthy, "{}", long.headline);
     let first = long.findings.first().map(|f| f.cause).or(long.level.and_then(|l| Some(l.dear.first()?.cause)));

@@ -1,3 +1,5 @@
+//! Statements that joined, that took the place of others, and mixes that stayed.
+
 use super::*;
 use crate::testing::{Judged as _, SyntheticRecording};
 
@@ -93,7 +95,7 @@ fn a_statement_in_place_of_another_is_a_release_and_costs_the_difference() {
 }
 
 #[test]
-fn a_release_that_is_as_cheap_and_a_new_report_are_told_from_it() {
+fn a_release_that_is_as_cheap_and_a_new_report_do_not_pass_for_it() {
     assert_eq!(released(6, RELEASED).explains(&DEFINITION), Some(0.0), "as cheap as before");
     let Ok(Outcome::Found(report)) = released(205, "SELECT sum(total) FROM day GROUP BY month").judge(&DEFINITION)
     else {

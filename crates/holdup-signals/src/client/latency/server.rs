@@ -45,7 +45,7 @@ pub(super) fn by_statements(index: &Index, whole: Window) -> ClientView {
 }
 
 /// The same where nothing counts requests, by the kernel's counts of segments: the outermost server, to
-/// which no other that is watched connects, and which is no database with an account of its own.
+/// which no other that is watched connects. A database with an account of its own is left out.
 pub(super) fn by_rounds(index: &Index, whole: Window) -> ClientView {
     let port = |source: &str| source.rsplit_once(':').map_or("", |(_, port)| port).to_owned();
     let mut behind = called(index);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_requests_that_a_look_happens_to_see_are_no_slow_second() {
+    fn a_few_requests_that_a_look_happens_to_see_make_no_slow_second() {
         let app = "server:80";
         // One of 10 ms is in flight at one look of five; 20 a second.
         let quiet = SyntheticRecording::new(40)
