@@ -135,7 +135,7 @@ impl Server {
             network::outgoing(&sockets.outgoing, is_held, &mut self.leads, &mut by_peer);
         }
         if let Some(requests) = self.rounds.end().filter(|_| !self.processes.members.is_empty()) {
-            out.put_plain(metrics::server::REQUESTS, f64::from(requests));
+            out.put_plain(metrics::server::REQUESTS_SINCE_LAST, f64::from(requests));
         }
         for ((port, peer), Turns { connections, open, undecided }) in by_peer {
             // A peer whose connections are all closed has none, and needs a row to say so.

@@ -84,12 +84,12 @@ impl OwnWaits {
     /// Evidence that points at the threads.
     pub fn evidence(&self, expected: &str, text: String) -> Evidence {
         let labels = Labels::new([("state", "S"), ("process", self.process.as_str())]);
-        let labels = match &self.wchan {
-            Some(wchan) => labels.with("wchan", wchan.clone()),
-            None => labels,
+        let (labels, column) = match &self.wchan {
+            Some(wchan) => (labels.with("wchan", wchan.clone()), "wchan"),
+            None => (labels, "state"),
         };
         let observed = format!("{:.1} threads", self.mean);
-        Evidence::new("threads", "wchan", labels, self.window, observed, expected, text)
+        Evidence::new("threads", column, labels, self.window, observed, expected, text)
     }
 
     fn measure(case: &Case<'_>) -> Result<Self, Missing> {

@@ -7,7 +7,7 @@ metrics! {
     Gauge ACCEPTED_CONNECTIONS: Count = "server_accepted_connections", "Clients' connections that a process has accepted, by `pid` and `role`";
     Gauge ANSWERING_CONNECTIONS: Count = "server_answering_connections", "Of them, those on which the client waits for a response";
     Gauge UNDECIDED_CONNECTIONS: Count = "server_undecided_connections", "Of them, those of which it is not known whose turn it is";
-    Gauge REQUESTS: Count = "server_requests_since_last", "Requests since the sample before, at most, by segments with data; only where connections stay open";
+    Gauge REQUESTS_SINCE_LAST: Count = "server_requests_since_last", "Requests since the sample before, at most, by segments with data; only where connections stay open";
     Gauge OUTGOING_CONNECTIONS: Count = "server_outgoing_connections", "Connections from its processes to a `peer` and `peer_port`";
     Gauge OUTGOING_PENDING_CONNECTIONS: Count = "server_outgoing_pending_connections", "Of them, those on which the server waits for a response";
     Gauge OUTGOING_UNDECIDED_CONNECTIONS: Count = "server_outgoing_undecided_connections", "Of them, those of which it is not known whose turn it is";

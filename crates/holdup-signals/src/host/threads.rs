@@ -154,12 +154,15 @@ impl Asleep {
         if let Some(directory) = place.directory() {
             labels = labels.with("directory", directory);
         }
+        // A column that its rows have.
         let column = if place.path.is_some() {
             "path"
         } else if place.stack.is_some() {
             "stack"
-        } else {
+        } else if place.wchan.is_some() {
             "wchan"
+        } else {
+            "state"
         };
         Evidence::new("threads", column, labels, self.view_window, observed, expected, text)
     }
@@ -407,6 +410,27 @@ mod tests {
         assert_eq!(mean(Some(0.0), with_server.clone()), Some((5.0, false)));
         assert_eq!(mean(None, with_server), Some((5.0, false)));
         assert_eq!(mean(None, vec![row("pid:7", "mariadbd", 5)]), None);
+    }
+
+    #[test]
+    fn evidence_of_a_place_points_at_a_column_that_its_rows_have() {
+        let row = |wchan: Option<&str>| Thread {
+            source: "host".into(),
+            process: "mariadbd".into(),
+            state: "D".into(),
+            count: 5,
+            wchan: wchan.map(str::to_owned),
+            ..Thread::default()
+        };
+        let column = |wchan| {
+            let made = SyntheticRecording::new(1).gauge("host", "system_threads", &[("state", "D")], 9.0);
+            made.threads(vec![row(wchan)]).seen(|view| {
+                let asleep = view.asleep().unwrap();
+                asleep.at(&asleep.groups[0], "", "", "").column
+            })
+        };
+        assert_eq!(column(Some("do_unlinkat")), "wchan");
+        assert_eq!(column(None), "state");
     }
 
     #[test]

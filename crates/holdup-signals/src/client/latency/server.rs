@@ -13,7 +13,7 @@ use crate::app::app_server::{called, request_counters};
 const IN_FLIGHT: [&str; 2] = [metrics::tcp::ACCEPT_QUEUE_LENGTH.name, metrics::server::ANSWERING_CONNECTIONS.name];
 
 /// Requests between two samples of the server's connections.
-const ROUNDS: &str = metrics::server::REQUESTS.name;
+const ROUNDS: &str = metrics::server::REQUESTS_SINCE_LAST.name;
 
 /// Counters of the database's statements or transactions.
 const STATEMENTS: [&str; 2] = [metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, super::TRANSACTIONS];
