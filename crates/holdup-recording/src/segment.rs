@@ -240,6 +240,16 @@ pub(crate) fn segments_of_table(all: &[PathBuf], table: &str) -> Vec<PathBuf> {
     all.iter().filter(is_of).cloned().collect()
 }
 
+/// All segments up to the last that a look at the folder finds. A listing beside a writer may have a segment and lack one
+/// that was written before it, and what a merge does not see it must not replace; a second listing has all of them.
+pub(crate) fn settled_segments(dir: &Path) -> Vec<PathBuf> {
+    let end = |path: &PathBuf| span(path).map_or(0, |(_, last)| last);
+    let last = all_segments(dir).iter().map(end).max().unwrap_or(0);
+    let mut all = all_segments(dir);
+    all.retain(|path| end(path) <= last);
+    all
+}
+
 /// Segments of `table` in the order they were written.
 pub(crate) fn segments(dir: &Path, table: &str) -> Vec<PathBuf> {
     segments_of_table(&all_segments(dir), table)

@@ -116,7 +116,7 @@ macro_rules! tables {
         /// Merges the segments of every table: small runs of them, or all if `finish`.
         pub(crate) fn merge_all(dir: &Path, finish: bool) -> Result<BTreeMap<String, u64>, SegmentError> {
             let mut rows = BTreeMap::new();
-            let all = segment::all_segments(dir);
+            let all = if finish { segment::all_segments(dir) } else { segment::settled_segments(dir) };
             $(
                 rows.insert(stringify!($field).to_owned(), segment::merge_table::<$row>(dir, &all, finish)?);
             )*
