@@ -1,10 +1,10 @@
-//! How many requests came, of a server that counts none: a request and its answer take at least one
+//! Counts the requests of a server that counts none itself. A request and its answer take at least one
 //! segment with data each, so a connection had at most as many rounds as segments in the direction
-//! with fewer. Where requests or answers fit into a segment it had exactly as many.
+//! with fewer. Where requests or answers fit into one segment it had exactly as many.
 //!
-//! What is sent on a connection that comes and goes between two samples is not seen. So nothing is
-//! said of an interval in which connections came and went; and a protocol that has several answers
-//! in flight on one connection (HTTP/2) has more requests than that.
+//! The kernel shows nothing of a connection that comes and goes between two samples, so an interval
+//! in which connections came and went has no count. A protocol with several answers in flight on one
+//! connection (HTTP/2) has requests that this does not tell apart.
 
 use std::collections::HashMap;
 

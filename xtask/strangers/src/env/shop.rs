@@ -108,7 +108,7 @@ pub fn warm_up(host: &str, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// What a shop is told by its environment.
+/// What a shop reads from its environment.
 pub struct Told {
     /// Address and port at which it listens.
     pub listen: String,
