@@ -84,8 +84,8 @@ const RELEASED: &str = "SELECT name, price FROM item JOIN stock ON item = item.i
 #[test]
 fn a_statement_in_place_of_another_is_a_release_and_costs_the_difference() {
     let made = released(205, RELEASED);
-    // One of 205 ms for each request, and none of 5 ms.
-    assert!((made.explains(&DEFINITION).unwrap() - 200.0).abs() < 2.0, "{:?}", made.explains(&DEFINITION));
+    // 205 ms for each request less 5 ms; a hundredth of the requests have not called it yet at the end.
+    assert!((195.0..=200.0).contains(&made.explains(&DEFINITION).unwrap()), "{:?}", made.explains(&DEFINITION));
     let diagnosis = made.diagnose();
     assert_eq!(diagnosis.culprit, Some(DEFINITION.cause), "{:#?}", diagnosis.findings);
     let finding = &diagnosis.findings[0];
