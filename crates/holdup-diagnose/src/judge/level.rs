@@ -33,14 +33,15 @@ pub(super) fn report(case: &Case<'_>, ledger: &[LedgerRow]) -> Option<LevelRepor
         return None;
     }
     let times = Distribution::merged(case.client.seconds.iter().map(|second| &second.response_ms));
-    let (p50_ms, mean_ms) = (times.quantile(0.5)?, times.mean()?);
+    let mean_ms = times.mean()?;
+    let p50_ms = times.quantile(0.5).filter(|_| case.origin.times_each()).map(|ms| round(ms, 3));
     let database_ms = match case.origin {
         Origin::DatabaseStatements => Some(mean_ms),
         origin if origin.counts_requests() => in_database(case, ledger),
         _ => None,
     };
     let database_ms = database_ms.map(|ms| round(ms.min(mean_ms), 3));
-    Some(LevelReport { p50_ms: round(p50_ms, 3), mean_ms: round(mean_ms, 3), database_ms, dear: Vec::new() })
+    Some(LevelReport { p50_ms, mean_ms: round(mean_ms, 3), database_ms, dear: Vec::new() })
 }
 
 /// Whether an objective on response time was met.
@@ -90,7 +91,7 @@ pub(super) fn say(
 ) -> (Answer, String) {
     let rest = said.1.strip_prefix(nothing(case)).filter(|_| said.0 == Answer::Healthy);
     let Some((level, rest)) = level.zip(rest) else { return said };
-    let mut text = case.origin.qualify(&format!("No change seen; p50 {}", ms(level.p50_ms)));
+    let mut text = case.origin.qualify(&format!("No change seen; {}", middle(level)));
     if let Some(database_ms) = level.database_ms.filter(|_| case.origin.counts_requests()) {
         let _ = write!(
             text,
@@ -120,13 +121,19 @@ pub(super) fn say(
     }
 }
 
+/// The median, or the mean if nothing timed each request.
+fn middle(level: &LevelReport) -> String {
+    level.p50_ms.map_or_else(|| format!("mean {}", ms(level.mean_ms)), |p50_ms| format!("p50 {}", ms(p50_ms)))
+}
+
 /// Says how long requests take, if the first of `findings` of a case that has all of that time to explain
 /// takes most of it, and an answer does not need it or people notice it.
 pub(super) fn line(case: &Case<'_>, level: &LevelReport, findings: &[Finding]) -> Option<String> {
     let root = findings.iter().find(|finding| finding.role == Role::Root)?;
     let is_most = root.explains_ratio >= CULPRIT_RATIO && root.confidence >= NAMED;
     (is_most && is_too_long(case, level, root)).then(|| {
-        format!("an average request took {} from the first second on (p50 {})", ms(level.mean_ms), ms(level.p50_ms))
+        let middle = level.p50_ms.map_or_else(String::new, |_| format!(" ({})", middle(level)));
+        format!("an average request took {} from the first second on{middle}", ms(level.mean_ms))
     })
 }
 

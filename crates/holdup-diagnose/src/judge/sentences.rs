@@ -289,7 +289,7 @@ mod tests {
         let steady = SyntheticRecording::new(40).digest("SELECT item", |second| (100 * second, 200 * second, 0, 0, 0));
         let diagnosis = steady.diagnose();
         assert_eq!(diagnosis.verdict, Answer::Healthy, "{}", diagnosis.headline);
-        let account = "No change seen; p50 2.00 ms; only a mean statement in the database";
+        let account = "No change seen; mean 2.00 ms; only a mean statement in the database";
         assert!(diagnosis.headline.starts_with(account), "{}", diagnosis.headline);
         assert!(diagnosis.headline.contains("Requests were not timed"), "{}", diagnosis.headline);
     }

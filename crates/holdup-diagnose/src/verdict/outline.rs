@@ -27,8 +27,8 @@ pub struct AgainstReport {
 /// baseline recording and no objective.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelReport {
-    /// Median response time, milliseconds.
-    pub p50_ms: f64,
+    /// Median response time, milliseconds; none if nothing timed each request.
+    pub p50_ms: Option<f64>,
     /// Mean response time, milliseconds.
     pub mean_ms: f64,
     /// Part of it in the database, milliseconds: all of it if the database alone was timed; none if no

@@ -60,6 +60,11 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Whether it times each request, and not only the mean of some.
+    pub fn times_each(self) -> bool {
+        matches!(self, Self::Client | Self::AccessLog | Self::Traces | Self::InnerTraces | Self::AppMetrics)
+    }
+
     /// Whether it counts requests, and not statements or operations of a volume.
     pub fn counts_requests(self) -> bool {
         matches!(

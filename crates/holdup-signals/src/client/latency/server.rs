@@ -25,6 +25,16 @@ const SEEN: f64 = 25.0;
 /// No interval need be longer, seconds: so few in flight are quick, whatever their number is.
 const LONG_SECONDS: f64 = 10.0;
 
+/// So many more requests in flight at a look than at those before are another time, and no chance …
+const LEAP: f64 = 4.0;
+
+/// … from so many on: bursts of a few come and go.
+const LEAP_SEEN: f64 = 6.0;
+
+/// A mean of so many looks that is known this well, milliseconds, needs no more of them.
+const LEAST_LOOKS: usize = 6;
+const ERROR_MS: f64 = 5.0;
+
 /// Whether this account goes by samples of `metric`.
 pub(super) fn counts(metric: &str) -> bool {
     IN_FLIGHT.contains(&metric)
@@ -55,39 +65,54 @@ pub(super) fn by_rounds(index: &Index, whole: Window) -> ClientView {
     let Some((source, in_flight)) = busiest(index, outermost, whole) else { return ClientView::default() };
     let counted = index.sums(ROUNDS, |of, _| of == source);
     let instants: Vec<i64> = in_flight.keys().copied().collect();
-    let rise = |pair: &[i64]| {
-        let requests = counted.get(&pair[1]).copied().filter(|requests| *requests >= 1.0)?;
-        Some(Rise { window: Window { from: pair[0], to: pair[1] }, requests })
+    let rise =
+        |pair: &[i64]| Some(Rise { window: Window { from: pair[0], to: pair[1] }, requests: *counted.get(&pair[1])? });
+    let rises: Vec<Rise> = instants.windows(2).filter_map(rise).collect();
+    // Each interval has the mean of those that it is joined with.
+    let means = spent(joined(&rises, &in_flight), &in_flight).seconds;
+    let within = |rise: &Rise| {
+        let of = means.iter().find(|mean| mean.window.contains(rise.window.from))?;
+        Some(Second::of_mean(rise.window, of.response_ms.mean()?, rise.requests.round() as u64))
     };
-    spent(joined(instants.windows(2).filter_map(rise), &in_flight), &in_flight)
+    let answered = rises.iter().filter(|rise| rise.requests >= 1.0);
+    ClientView { seconds: Second::bounded(answered.filter_map(within).collect()) }
 }
 
-/// Adjacent intervals joined until enough requests were seen in flight, or for long: of few requests
-/// one look sees none and the next sees two, and that is chance.
-fn joined(rises: impl Iterator<Item = Rise>, in_flight: &BTreeMap<i64, f64>) -> Vec<Rise> {
-    let is_enough = |rise: &Rise| {
-        let seen: f64 = in_flight.range(rise.window.from + 1..=rise.window.to).map(|(_, n)| n).sum();
-        seen >= SEEN || rise.window.seconds() >= LONG_SECONDS
+/// Adjacent intervals joined until enough requests were seen in flight, or for long, or until far more
+/// are: of few requests one look sees none and the next sees two, and that is chance.
+fn joined(rises: &[Rise], in_flight: &BTreeMap<i64, f64>) -> Vec<Rise> {
+    let looks = |rise: &Rise| in_flight.range(rise.window.from + 1..=rise.window.to).map(|(_, n)| *n);
+    let seen = |rise: &Rise| looks(rise).sum::<f64>();
+    // A time in which none was answered belongs to the next that were.
+    let is_enough = |rise: &Rise| rise.requests >= 1.0 && (seen(rise) >= SEEN || rise.window.seconds() >= LONG_SECONDS);
+    let is_leap = |last: &Rise, rise: &Rise| {
+        let (before, now) = (looks(last).count().max(1) as f64, looks(rise).count().max(1) as f64);
+        seen(rise) >= LEAP_SEEN.max(LEAP * now * (seen(last) + 1.0) / before)
+    };
+    let adjoins = |last: &Rise, rise: &Rise| last.window.to == rise.window.from;
+    let add = |last: &mut Rise, rise: &Rise| {
+        last.window.to = rise.window.to;
+        last.requests += rise.requests;
     };
     let mut all: Vec<Rise> = Vec::new();
-    for rise in rises {
-        match all.last_mut().filter(|last| last.window.to == rise.window.from && !is_enough(last)) {
-            Some(last) => {
-                last.window.to = rise.window.to;
-                last.requests += rise.requests;
-            }
+    for rise in rises.iter().copied() {
+        match all.last_mut().filter(|last| adjoins(last, &rise) && !is_enough(last) && !is_leap(last, &rise)) {
+            Some(last) => add(last, &rise),
             None => all.push(rise),
         }
     }
-    // What is left at the end or before a gap is as much chance, by itself.
+    // What is left at the end, before a gap or before far more is as much chance, by itself, unless so
+    // few of so many can only have been quick.
+    let error_ms = |rise: &Rise| {
+        let (count, at_most) = (looks(rise).count().max(1) as f64, seen(rise) + 1.0);
+        at_most.sqrt() / count * rise.window.seconds() / rise.requests.max(f64::MIN_POSITIVE) * 1e3
+    };
+    let stands = |rise: &Rise| is_enough(rise) || looks(rise).count() >= LEAST_LOOKS && error_ms(rise) <= ERROR_MS;
     let mut enough: Vec<Rise> = Vec::new();
     for rise in all {
-        match enough.last_mut().filter(|last| last.window.to == rise.window.from && !is_enough(&rise)) {
-            Some(last) => {
-                last.window.to = rise.window.to;
-                last.requests += rise.requests;
-            }
-            None if is_enough(&rise) => enough.push(rise),
+        match enough.last_mut().filter(|last| adjoins(last, &rise) && !stands(&rise)) {
+            Some(last) => add(last, &rise),
+            None if stands(&rise) => enough.push(rise),
             None => {}
         }
     }
@@ -143,6 +168,7 @@ fn levels(index: &Index, source: &str, whole: Window) -> BTreeMap<i64, f64> {
 }
 
 /// Requests that a server counted between two of its reports.
+#[derive(Clone, Copy)]
 struct Rise {
     window: Window,
     requests: f64,
@@ -231,8 +257,7 @@ mod tests {
             })
         };
         let each = |ms: f64, count: u64| (Some(Distribution::from_counts([(ms, count)])), Origin::AppServer);
-        // Of six at a time five looks are enough.
-        assert_eq!(first(&made), each(300.0, 100), "the one in front");
+        assert_eq!(first(&made), each(300.0, 20), "the one in front");
         let counted = made.clone().counter("uwsgi:x", "uwsgi_requests_total", &[], 30.0);
         assert_eq!(first(&counted), each(300.0, 30), "a server's own count comes first");
         // A database that is watched as such has its statements.
@@ -243,7 +268,7 @@ mod tests {
             40.0,
         );
         let database = database.without("uwsgi_requests_total");
-        assert_eq!(first(&database), each(30.0, 900));
+        assert_eq!(first(&database), each(30.0, 300));
     }
 
     #[test]
@@ -259,6 +284,22 @@ mod tests {
             view.seconds.iter().filter_map(|second| second.response_ms.mean()).fold(0.0, f64::max)
         });
         assert!(most > 5.0 && most < 20.0, "{most}");
+    }
+
+    #[test]
+    fn a_quick_time_ends_where_far_more_are_in_flight() {
+        let app = "server:80";
+        let then = |second: i64| if second <= 7 { f64::from(u8::from(second == 3)) } else { 12.0 };
+        let made = SyntheticRecording::new(20)
+            .gauge(app, "tcp_accept_queue_length", &[("port", "80")], 0.0)
+            .counted(app, "server_answering_connections", &[], then)
+            .gauge(app, "server_requests_since_last", &[], 60.0);
+        let means: Vec<f64> = made.seen(|view| {
+            let (view, _) = measured(&[], view.index, Window { from: 0, to: i64::MAX }).remove(0);
+            view.seconds.iter().filter_map(|second| second.response_ms.mean()).collect()
+        });
+        let (quick, slow) = means.split_at(7);
+        assert!(quick.iter().all(|ms| *ms < 10.0) && slow.iter().all(|ms| *ms > 100.0), "{means:?}");
     }
 
     #[test]
