@@ -76,6 +76,7 @@ metrics! {
     Counter STAT_DATABASE_BLKS_HIT: Count = "postgresql_stat_database_blks_hit", "Blocks found in shared buffers, by `database`";
     Counter STAT_DATABASE_BLKS_READ: Count = "postgresql_stat_database_blks_read", "Blocks read from outside shared buffers, by `database`";
     Counter STAT_DATABASE_DEADLOCKS: Count = "postgresql_stat_database_deadlocks", "Deadlocks, by `database`";
+    Counter STAT_DATABASE_IDLE_IN_TRANSACTION_TIME: Milliseconds = "postgresql_stat_database_idle_in_transaction_time", "Time that sessions stood inside a transaction without a statement, by `database` (PostgreSQL 14 or later)";
     Counter STAT_DATABASE_SESSIONS: Count = "postgresql_stat_database_sessions", "Sessions established, by `database` (PostgreSQL 14 or later)";
     Counter STAT_DATABASE_TEMP_BYTES: Bytes = "postgresql_stat_database_temp_bytes", "Bytes written to temporary files, by `database`";
     Counter STAT_DATABASE_TUP_DELETED: Count = "postgresql_stat_database_tup_deleted", "Rows deleted, by `database`";

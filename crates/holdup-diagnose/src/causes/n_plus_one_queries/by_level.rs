@@ -1,14 +1,15 @@
 //! By level, without a baseline window: the server's counters by statement beside the number of
 //! requests. A call costs its own time, and the time until the app's next statement where sessions
-//! stand idle inside a transaction meanwhile. Without such sessions the second part is unknown, and
-//! so is the cost.
+//! stand idle inside a transaction meanwhile. Where none was seen there the second part is unknown,
+//! and so is the cost.
 
 use super::LOOP;
 use crate::case::Case;
-use crate::causes::{Outcome, ms};
+use crate::causes::{Outcome, ms, percent};
 use crate::resources::{is_too_small, statements};
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::Labels;
+use holdup_recording::metrics::postgresql::STAT_DATABASE_IDLE_IN_TRANSACTION_TIME;
 use holdup_recording::rows::Session;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{DigestUse, Missing, View};
@@ -22,7 +23,7 @@ const BETWEEN: &str = "idle_in_transaction";
 /// A session that stands there for longer waits for something else than the app's next call of a loop.
 const SHORT_NS: i64 = 50_000_000;
 
-/// Fewer sightings are chance.
+/// Fewer sightings are chance: they tell what sessions did between statements, and not for how long.
 const LEAST: f64 = 3.0;
 
 /// Without the time between calls, the calls alone must be this share (0-1) of what is to explain.
@@ -75,17 +76,18 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     Some(Outcome::Uncounted(found, Missing::new("the time between the calls of a request", COST)))
 }
 
-/// The time from the end of a call of `of` to the next statement of its transaction, milliseconds, by
-/// Little's law over sessions that stand between the two; none if none does.
+/// The time from the end of a call of `of` to the next statement of its transaction, milliseconds: by
+/// Little's law over sessions that stand between the two, or by the server's own count of that time.
 fn between_ms(view: &View<'_>, of: &DigestUse) -> Option<(f64, Evidence)> {
     let rows = view.sessions(&["source", "true_state", "digest_text", "age_ns"]).ok()?;
-    let is_between = |row: &&&Session| {
-        row.source == of.source
-            && row.true_state == BETWEEN
-            && row.digest_text.as_deref() == Some(of.text.as_str())
-            && row.age_ns.is_some_and(|age| age < SHORT_NS)
-    };
-    let count = rows.iter().filter(is_between).count() as f64;
+    let between = rows.iter().filter(|row| row.source == of.source && row.true_state == BETWEEN);
+    let (short, long): (Vec<&Session>, Vec<&Session>) =
+        between.partition(|row| row.age_ns.is_some_and(|age| age < SHORT_NS));
+    let count = short.iter().filter(|row| row.digest_text.as_deref() == Some(of.text.as_str())).count() as f64;
+    if count < LEAST {
+        // Another session's long transaction is in the server's count as well.
+        return long.is_empty().then(|| counted_ms(view, of, count / short.len() as f64)).flatten();
+    }
     let sessions = count / (view.session_instants() as f64).max(1.0);
     let each_ms = sessions / (of.calls / view.window.seconds().max(1e-9)) * 1e3;
     let text = format!(
@@ -95,5 +97,21 @@ fn between_ms(view: &View<'_>, of: &DigestUse) -> Option<(f64, Evidence)> {
     let labels = Labels::new([("true_state", BETWEEN), ("digest_text", of.text.as_str())]);
     let piece =
         Evidence::new("sessions", "true_state", labels, view.window, format!("{sessions:.1} sessions"), "", text);
-    (count >= LEAST).then_some((each_ms, piece))
+    Some((each_ms, piece))
+}
+
+/// The same by PostgreSQL's counter of the time that all sessions stood there, of which `share` (0-1) of
+/// the samples were after a call of `of`; none without one.
+fn counted_ms(view: &View<'_>, of: &DigestUse, share: f64) -> Option<(f64, Evidence)> {
+    let metric = STAT_DATABASE_IDLE_IN_TRANSACTION_TIME.name;
+    let counted = view.counter_where(|source| source == of.source, metric, &[], COST).ok()?;
+    let all_ms = counted.rate() * view.window.seconds();
+    let each_ms = all_ms * share / of.calls;
+    let text = format!(
+        "the server counted {} inside transactions without a statement, {} of it after calls of this one: {} after each call",
+        ms(all_ms),
+        percent(share),
+        ms(each_ms)
+    );
+    (each_ms > 0.0).then(|| (each_ms, counted.evidence(ms(all_ms), "", text)))
 }
