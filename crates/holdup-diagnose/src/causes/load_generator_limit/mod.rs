@@ -37,7 +37,7 @@ const DOC: Doc = Doc {
     what: "The machine or process that generates the load can't keep up: it sends late, or its limit on requests in flight binds while the service still answers as fast as before.",
     hurts: "Every number of the run then describes the generator. A knee found this way is the knee of the wrong system.",
     needs: "Request rows with intended start, the moment a connection was free, and send; for the reason, the generator's own samples (busy time, run-queue wait, CPU quota). holdup's own runs have them.",
-    predicts: "Send lag (from connection free to sent) is a large part of response time; or requests wait for a free connection while service time is as low as without load, or while nothing in the service shows a delay and the wait is nearly all of it. Its loop never sleeps, waits for a CPU, or its CPU cgroup is out of quota.",
+    predicts: "Send lag (from connection free to sent) is a large part of response time; or requests wait for a free connection while service time is as low as without load, or while nothing in the service shows a delay, the wait is nearly all of it, and even a service without load would need more connections. Its loop never sleeps, waits for a CPU, or its CPU cgroup is out of quota.",
     clears: "Send lag is a small share of the excess, and if requests waited for a connection, the service itself had become slower, and a cause in it shows. Or a cause in it makes up most of its time, and without that the connections would suffice.",
     looks_like: "A slow service: it too makes requests wait for the generator's connections, but its service time grows. A closed-model generator never shows the difference.",
     fix: "More connections (load.connections); another core (--loops, --cpus), a larger CPU quota, fewer processes beside it; its schedule split over machines (--shard).",
@@ -70,8 +70,9 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let full = case.limited_ratio >= SPOILED
         && case.share(lag_ms + queued_ms) >= MATTERS
         && (!waits.is_service_slower() || case.validity.limits().iter().any(|(_, r)| r.limit == Limit::Busy));
-    // As slow as it is with all connections in use; if nothing in it shows why, that is all there is.
-    let is_all = case.share(queued_ms) >= ALL && of_service.is_none() && is_capped(case);
+    // An idle service would need as many as well, and nothing in this one shows why it is slower.
+    let is_all =
+        case.share(queued_ms) >= ALL && of_service.is_none() && is_capped(case) && !waits.would_suffice_unloaded(case);
     let capped = case.share(queued_ms) >= MATTERS && (!waits.is_service_slower() || is_all);
     let held = of_service.filter(|(_, ms)| capped && waits.would_suffice_without(case, *ms));
     let (explains_ms, mut evidence, fixes) = if full || case.share(lag_ms) >= MATTERS {
@@ -151,8 +152,17 @@ impl OwnWaits {
     /// Whether connections would suffice for all due requests without `ms`, most of what the service
     /// takes.
     fn would_suffice_without(&self, case: &Case<'_>, ms: f64) -> bool {
-        let needed = case.peak_offered_per_second() * (self.service_ms - ms).max(0.0) / 1e3;
-        ms >= MOST * self.service_ms && needed <= ENOUGH * f64::from(self.connections)
+        ms >= MOST * self.service_ms && self.would_suffice(case, self.service_ms - ms)
+    }
+
+    /// Whether they would if the service were as fast as without load: then it is what holds them.
+    fn would_suffice_unloaded(&self, case: &Case<'_>) -> bool {
+        self.would_suffice(case, self.unloaded_ms)
+    }
+
+    /// The same if each request took `ms`, by Little's law.
+    fn would_suffice(&self, case: &Case<'_>, ms: f64) -> bool {
+        case.peak_offered_per_second() * ms.max(0.0) / 1e3 <= ENOUGH * f64::from(self.connections)
     }
 
     fn queued_behind(&self, cause: Cause, cause_ms: f64) -> Evidence {
