@@ -76,3 +76,20 @@ fn a_change_that_was_undone_before_is_not_told() {
     let told = |of: &RelevantChange| of.change.to == "index_merge=off";
     assert!(!made.with(|case| Changes::for_case(case).0.iter().any(told)), "{}", diagnosis.headline);
 }
+
+#[test]
+fn rows_that_a_new_trigger_reads_are_no_other_plan_of_the_statement() {
+    let labels = [
+        ("what", "trigger"),
+        ("on", "orders"),
+        ("object", "recount"),
+        ("from", ""),
+        ("to", "calls recount"),
+        ("since_ns", "9000000000"),
+        ("restore", "DROP TRIGGER recount ON orders;"),
+    ];
+    let diagnosis = load().events(&[(10, MYSQL, events::CHANGED, &labels)]).diagnose();
+    assert_eq!(diagnosis.culprit, Some(Cause::StatementRegression), "{}", diagnosis.headline);
+    let fix = &diagnosis.findings[0].fixes[0];
+    assert_eq!(fix.command.as_deref(), Some("DROP TRIGGER recount ON orders;"), "{}", fix.text);
+}

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use holdup_recording::catalog::Kind;
 use holdup_recording::clock;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::time::changes::{self, Change};
 use holdup_signals::{Missing, Window};
 
 use crate::case::Case;
+use crate::resources::rows_read::mentions;
 use crate::strength::{FAIR, STRONG, Strength, WEAK};
 
 /// A change that was made this long after requests became slow, nanoseconds, is not why: an episode begins
@@ -85,6 +87,12 @@ impl Changes {
     /// Indexes that statements can no longer use.
     pub fn lost_indexes(&self) -> impl Iterator<Item = &RelevantChange> {
         self.0.iter().filter(|of| of.change.is_index_lost())
+    }
+
+    /// A trigger that is new, or another, on a table that `statement` names: what it does is part of a call.
+    pub fn trigger_of(&self, statement: &str) -> Option<&RelevantChange> {
+        let is = |change: &Change| change.key.kind == Kind::Trigger && !change.to.is_empty();
+        self.0.iter().find(|of| is(&of.change) && mentions(statement, &of.change.key.on))
     }
 
     /// The one that this piece of evidence tells.

@@ -11,6 +11,7 @@ use holdup_signals::{DigestUse, View};
 use super::{KNOWN, ROSE, fixes};
 use crate::case::Case;
 use crate::causes::{CauseFinding, Outcome, Role};
+use crate::resources::changes::Changes;
 use crate::resources::rows_read::{ENABLE, RowsRead};
 use crate::resources::slower::Slowdown;
 use crate::resources::{is_felt, statements};
@@ -39,7 +40,9 @@ pub(super) fn judge(
 ) -> Option<Outcome> {
     let slow = case.slow();
     let (mut same_ms, mut same) = (0.0, Vec::new());
-    for of in slower {
+    let changes = Changes::for_case(case);
+    // What a new trigger reads is no plan of the statement.
+    for of in slower.iter().filter(|of| changes.trigger_of(&of.now.text).is_none()) {
         let Some(read) = RowsRead::of(case, of, before).filter(is_same_result) else { continue };
         let more = !is_of_growth(&read) && read.each.1 >= READS * read.each.0 && read.each.1 - read.each.0 >= ROWS;
         if more

@@ -8,6 +8,7 @@ use super::{Cause, CauseFinding, Definition, Doc, Judge, Occurs, Outcome, Role, 
 use crate::case::Case;
 use crate::change::Fix;
 use crate::next_command;
+use crate::resources::changes::Changes;
 use crate::resources::rows_read::{ENABLE, RowsRead};
 use crate::resources::slower::{self, Executed, Slowdown};
 use crate::resources::{is_felt, statements};
@@ -24,10 +25,10 @@ pub const DEFINITION: Definition = Definition {
 
 const DOC: Doc = Doc {
     title: "A statement reads more rows than before",
-    what: "The same statement by the same plan comes to more rows: its table or the part that its condition selects has grown, an import brought the rows of another tenant, or a parameter now selects more. An index narrows the table to the rows that the condition selects; it does not make these fewer.",
+    what: "The same statement by the same plan comes to more rows: a new trigger reads them for each row that it writes, its table or the part that its condition selects has grown, an import brought the rows of another tenant, or a parameter now selects more. An index narrows the table to the rows that the condition selects; it does not make these fewer.",
     hurts: "Each call reads, sorts or adds up all of them. It takes longer in proportion, and worse from where the rows no longer fit into the memory for sorting or into the server's cache.",
     needs: "The server's counters by statement (--watch mysql://…, with rows examined; --watch postgresql://…, with rows read by table), and what tells more rows from another plan: plans (?plans=explain), the table's rows (PostgreSQL), or the rows of the result.",
-    predicts: "The statement reads several times as many rows for each call as in the baseline window and takes longer. Its plan is the one it was; or the table has grown, or its result has, in proportion.",
+    predicts: "The statement reads several times as many rows for each call as in the baseline window and takes longer. Its plan is the one it was; or the table has grown, or its result has, in proportion; or its table has a new trigger.",
     clears: "No statement of the requests takes longer; or those that do read as many rows as before.",
     looks_like: "Another plan (plan_changed): it reads more rows of a table that did not grow. A missing index: the statement reads rows that it discards, and did so before. Dead rows (old_snapshot): it reads versions that no result shows. More calls (statement_mix_changed): each takes what it took.",
     fix: "Read fewer rows: totals that are kept instead of added up, pages by key, an index on the columns that narrow further. Or keep fewer: move old rows away, or split the table into partitions.",
@@ -114,11 +115,16 @@ enum Sign {
     Table(f64),
     /// A call's result has so many rows, and had.
     Result(f64, f64),
+    /// A trigger on its table is new, and reads them.
+    Trigger,
 }
 
 impl Sign {
     /// None if the plan is another, or nothing tells.
     fn find(case: &Case<'_>, of: &Slowdown<'_>, read: &RowsRead) -> Option<Self> {
+        if Changes::for_case(case).trigger_of(&of.now.text).is_some() {
+            return Some(Self::Trigger);
+        }
         match same_plan(case, of) {
             Some(Ok(evidence)) => return Some(Self::Plan(Box::new(evidence))),
             Some(Err(())) => return None,
@@ -156,6 +162,8 @@ fn found(case: &Case<'_>, explains_ms: f64, of: &Slowdown<'_>, read: RowsRead, s
             evidence.push(*plan);
             weights.push(FAIR);
         }
+        // The change itself comes in front.
+        Sign::Trigger => {}
         Sign::Table(grew) => evidence[0].text += &format!("; the table has {grew:.1} times the rows"),
         Sign::Result(before, now) => {
             evidence[0].text += &format!("; its result has {:.1} times the rows", now / before)
