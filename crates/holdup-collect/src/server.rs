@@ -13,6 +13,7 @@ mod network;
 mod processes;
 mod rounds;
 mod turn;
+mod workers;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;

@@ -8,6 +8,7 @@ use holdup_recording::{Labels, metrics};
 
 use super::changes::role;
 use super::processes::Processes;
+use super::workers;
 use crate::ReadError;
 use crate::proc::census::Census;
 use crate::proc::memory::Memory;
@@ -91,6 +92,9 @@ fn threads(census: &Census, labels: &[(&'static str, String)], out: &mut Out) {
     for (letter, count) in states {
         let labels = labels.iter().cloned().chain([("state", letter.to_string())]);
         out.put(metrics::server::THREADS, Labels::new(labels.collect::<Vec<_>>()), f64::from(count));
+    }
+    if let Some(count) = workers::count(census.tasks().iter().map(|task| task.name.as_str())) {
+        out.put(metrics::server::WORKER_THREADS, Labels::new(labels.to_vec()), count as f64);
     }
     if census.tasks().iter().any(|task| task.times.is_some()) {
         let seconds = census.sums().queue_ns as f64 / 1e9;

@@ -122,6 +122,8 @@ pub enum WorkingThreads {
     Asleep(f64),
     /// So many take requests, and all of them have one.
     Busy(f64),
+    /// The server names so many as those that take requests, and more requests are with it.
+    Named(f64),
     /// All of them are busy with what is answered, by the time that a request takes when nothing waits.
     Held {
         /// So many take requests.
@@ -137,7 +139,7 @@ impl WorkingThreads {
     /// Their number.
     pub fn count(self) -> f64 {
         match self {
-            Self::Asleep(threads) | Self::Busy(threads) | Self::Held { threads, .. } => threads,
+            Self::Asleep(threads) | Self::Busy(threads) | Self::Named(threads) | Self::Held { threads, .. } => threads,
         }
     }
 }
@@ -151,6 +153,9 @@ pub(crate) fn says_of_limit(threads: Option<WorkingThreads>, most: f64, port: &s
         ),
         Some(WorkingThreads::Busy(threads)) => format!(
             "all {threads:.0} threads of the server on port {port} that take requests had a CPU or awaited an answer at most instants, while more requests were with it: it works on that many at once"
+        ),
+        Some(WorkingThreads::Named(threads)) => format!(
+            "the server on port {port} has {threads:.0} threads for requests, by their names, and started no more while more requests were with it"
         ),
         Some(WorkingThreads::Held { threads, alone_ms, per_second }) => format!(
             "{threads:.0} threads of the server on port {port} take requests: {per_second:.0}/s of {} each, the least that one takes, keep all of them busy, while more requests were with it",

@@ -16,5 +16,6 @@ metrics! {
     Counter THREAD_CPU_TIME: Seconds = "server_thread_cpu_time_seconds_total", "CPU time, by `pid`, `role` and `cpu_mode`";
     Gauge MEMORY_USAGE_BYTES: Bytes = "server_memory_usage_bytes", "Resident memory, by `pid` and `role`";
     Gauge THREADS: Count = "server_threads", "Threads by `pid`, `role` and `state`, the letter of `/proc/PID/stat`";
+    Gauge WORKER_THREADS: Count = "server_worker_threads", "Threads that take requests, by `pid` and `role`: of servers that name theirs so (Tomcat, Undertow, Puma)";
     Counter RUN_QUEUE_WAIT: Seconds = "server_run_queue_wait_seconds_total", "Time its threads were runnable and waited for a CPU, by `pid` and `role`";
 }

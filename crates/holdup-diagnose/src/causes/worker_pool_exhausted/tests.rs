@@ -358,3 +358,27 @@ fn requests_that_are_not_bound_to_threads_do_not_wait_for_them() {
     let node = sleepy("node", 45).explains(&DEFINITION);
     assert!(node.is_none_or(|ms| ms == 0.0), "{node:?}");
 }
+
+#[test]
+fn requests_wait_for_threads_that_the_server_names_so_and_starts_no_more_of() {
+    let named =
+        |count: fn(i64) -> f64| sleepy("java", 45).counted(SERVER, "server_worker_threads", &[("pid", "7")], count);
+    let made = named(|_| 4.0);
+    let Ok(Outcome::Found(found) | Outcome::Fails(found, _)) = made.judge(&DEFINITION) else { panic!("not found") };
+    let said = "the server on port 8080 has 4 threads for requests, by their names";
+    assert!(found.evidence.iter().any(|piece| piece.text.contains(said)), "{:#?}", found.evidence);
+    // It starts more, or has enough, or has always had as many streams open.
+    for other in [
+        named(|second| 2.0 * second as f64),
+        named(|_| 50.0),
+        named(|_| 4.0).without("server_answering_connections").gauge(
+            SERVER,
+            "server_answering_connections",
+            &[("pid", "7")],
+            60.0,
+        ),
+    ] {
+        let judged = other.explains(&DEFINITION);
+        assert!(judged.is_none_or(|ms| ms == 0.0), "{judged:?}");
+    }
+}

@@ -16,14 +16,21 @@ const BEHIND: f64 = 1.3;
 /// Threads are all busy from this share (0-1) of them: the quickest request takes less than a mean one.
 const HELD: f64 = 0.6;
 
+/// A pool stands at its most at this share (0-1) of instants.
+const STANDS: f64 = 0.8;
+
 /// Prefixes of the names of programs that give each request a thread, beside one main thread for
 /// each process: gunicorn's gthread, uWSGI, Django's and Flask's own server, Puma. A program with an
 /// event loop has threads too, but not one for each request.
 const THREAD_FOR_REQUEST: &[&str] = &["gunicorn", "python", "uwsgi", "flask", "puma", "ruby"];
 
-/// Threads of the server's processes beside the main one of each, at most; none if it does not give
-/// each request a thread, or has no such threads.
+/// Threads of the server's processes that take requests, at most: those that it names so, else all beside
+/// the main one of each. None if it does not give each request a thread, or has no such threads.
 pub fn request_threads(view: &View<'_>, source: &str) -> Option<f64> {
+    let named = view.levels(source, metrics::server::WORKER_THREADS.name, &[]).into_values().reduce(f64::max);
+    if named.is_some() {
+        return named;
+    }
     let name = view.setting_of(source, "server.name").unwrap_or_default();
     if !THREAD_FOR_REQUEST.iter().any(|prefix| name.starts_with(prefix)) {
         return None;
@@ -48,9 +55,27 @@ pub fn request_threads(view: &View<'_>, source: &str) -> Option<f64> {
 /// Threads of the server that all have a request while more are with it; `per_second` requests are
 /// answered.
 pub(super) fn working(case: &Case<'_>, view: &View<'_>, outside: &Outside, per_second: f64) -> Option<WorkingThreads> {
-    let asleep = view.asleep_at_most(outside).map(WorkingThreads::Asleep);
+    let asleep = all_named(case, view, outside).or_else(|| view.asleep_at_most(outside).map(WorkingThreads::Asleep));
     let busy = || all_busy(view, outside).map(WorkingThreads::Busy);
     asleep.or_else(busy).or_else(|| all_held(case, view, outside, per_second))
+}
+
+/// Threads that the server names as those that take requests, if more requests are with it than these: such
+/// pools grow until they may not, so that no more come where they stand at one number. An answer that is
+/// never due, as of a stream of events, was never due before either.
+fn all_named(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<WorkingThreads> {
+    let levels = |view: &View<'_>, metric: &str| view.levels(&outside.source, metric, &[]);
+    let named = levels(view, metrics::server::WORKER_THREADS.name);
+    let threads = named.values().copied().reduce(f64::max)?;
+    let is_full = |view: &View<'_>| {
+        let answering = levels(view, metrics::server::ANSWERING_CONNECTIONS.name);
+        let behind = answering.values().filter(|requests| **requests >= BEHIND * threads).count() as f64;
+        behind >= MOSTLY * answering.len() as f64 && behind > 0.0
+    };
+    let stands = named.values().filter(|count| **count >= threads).count() as f64 >= STANDS * named.len() as f64;
+    let is_new = case.baseline().is_some_and(|baseline| !is_full(&baseline));
+    (stands && is_new && is_full(view) && are_bound(&awaiting(view, outside), threads))
+        .then_some(WorkingThreads::Named(threads))
 }
 
 /// Threads that take requests, if all that are answered keep them busy although nothing waits for
