@@ -75,8 +75,8 @@ pub const CASES: &[Case] = &[
         name: "pool",
         mechanism: "Each worker has a pool of one connection, and a request keeps it and its transaction while it renders its answer.",
         right: &["connection_pool_exhausted"],
-        rate: 40.0,
-        knobs: &[("pool", 2.0), ("transaction_ms", 40.0)],
+        rate: 42.0,
+        knobs: &[("pool", 2.0), ("transaction_ms", 42.0)],
         ..Case::BASE
     },
     Case {
@@ -93,25 +93,26 @@ pub const CASES: &[Case] = &[
         right: &["n_plus_one_queries"],
         rate: 10.0,
         mix: &[(Operation::Item, 4), (Operation::Category, 12), (Operation::History, 3), (Operation::Order, 1)],
-        knobs: &[("n_plus_one", 120.0)],
+        knobs: &[("n_plus_one", 240.0)],
         ..Case::BASE
     },
     Case {
         name: "dear_endpoint",
         mechanism: "Most requests are for a report that adds up all orders, and its statement takes the CPUs.",
         right: &["cpu_saturated", "statement_mix_changed"],
-        rate: 11.0,
+        rate: 32.0,
         mix: &[(Operation::Item, 4), (Operation::Category, 2), (Operation::History, 2), (Operation::Sales, 12)],
         ..Case::BASE
     },
     Case {
         name: "dump",
-        mechanism: "A logical backup reads and compresses all tables beside the service.",
+        mechanism: "Three logical backups read and compress all tables beside the service.",
         right: &["backup_or_bulk_load"],
         rate: 40.0,
         start: |reach| {
             let port = reach.database.port;
-            (reach.program)(&format!("while :; do pg_dump -Fc -h 127.0.0.1 -p {port} -U batch shop >/dev/null; done"))
+            let dump = format!("while :; do pg_dump -Fc -h 127.0.0.1 -p {port} -U batch shop >/dev/null; done");
+            (reach.program)(&format!("for job in 1 2 3; do {dump} & done; wait"))
         },
         ..Case::BASE
     },
