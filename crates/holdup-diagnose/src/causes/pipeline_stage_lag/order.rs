@@ -15,7 +15,7 @@ const FULL: f64 = 0.8;
 /// A queue that was at most this share of that before, on average, was not full then.
 const WAS_LESS: f64 = 0.5;
 
-/// Two stages have slowed alike within this share.
+/// A stage feeds the next one as before within this share.
 const ALIKE: f64 = 0.2;
 
 /// What the stages before and behind each stage say of it. Of equals the last binds: what speeds up an
@@ -53,14 +53,13 @@ fn full_queue(stage: &Course<'_>, next: &Course<'_>, since: i64, peak: i64) -> O
     if least <= 0.0 || least < FULL * most || before > WAS_LESS * least {
         return None;
     }
-    // Without the time in which the queue filled.
-    let slowed = |of: &Course<'_>| {
-        let (before, now) = (of.rates(of.window.from, since)?.1, of.rates(full, peak)?.1);
-        (before > 0.0).then_some((before, now))
-    };
-    let ((own_before, own), (before, now)) = (slowed(stage)?, slowed(next)?);
-    let (own_share, share) = (own / own_before, now / before);
-    if share > SLOWER || (own_share - share).abs() > ALIKE * share.max(own_share) {
+    // What the stage is done with is what comes into the queue, in whatever unit: the ratio stays.
+    let flow = |from, to| Some((stage.rates(from, to)?.1, next.rates(from, to)?));
+    let (own_before, (came_before, before)) = flow(stage.window.from, since)?;
+    let (own, (came, now)) = flow(full, peak)?;
+    let (fed_before, fed) = (came_before / own_before, came / own);
+    let is_fed = (fed - fed_before).abs() <= ALIKE * fed.max(fed_before);
+    if now > SLOWER * before || !is_fed {
         return None;
     }
     let (waits, before, now) = (thousands(most), per_second(next, before), per_second(next, now));

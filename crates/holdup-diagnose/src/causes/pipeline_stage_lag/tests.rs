@@ -151,10 +151,10 @@ fn queued(name: &str) -> Stage {
 
 const BROKER: &str = "prometheus:http://broker/metrics";
 
-/// `apply` takes what `index` lets it, whose queue has room for 500 and which does `rate` after a minute.
-fn bounded(come: impl Fn(i64) -> f64, rate: f64) -> SyntheticRecording {
+/// `apply` takes what `index` lets it, whose queue has this room and which does `rate` after a minute.
+fn bounded(come: impl Fn(i64) -> f64, rate: f64, room: f64) -> SyntheticRecording {
     let indexed = slower(rate);
-    let applied = |s: i64| come(s).min(indexed(s) + 500.0);
+    let applied = |s: i64| come(s).min(indexed(s) + room);
     let queue = [("queue", "index")];
     read_by(SyntheticRecording::new(180), "apply", &come, applied)
         .counted(BROKER, "jobs_waiting", &queue, |s| applied(s) - indexed(s).min(applied(s)))
@@ -182,12 +182,15 @@ fn a_slow_stage_in_the_middle_binds_while_the_next_one_starves() {
 
 #[test]
 fn a_stage_before_a_full_queue_is_held_back_and_not_slow() {
-    let (chance, found) = texts(&bounded(steady, 20.0));
+    let (chance, found) = texts(&bounded(steady, 20.0, 500.0));
     assert!(chance >= 0.8, "{chance} {found:?}");
     let holds =
         "index does not keep up and holds back apply: its queue is full (500 items) and 20/s leave it, before 9";
     assert!(found[0].starts_with(holds), "{found:?}");
     assert!(found[1].starts_with("apply waits for index: its queue is full"), "{found:?}");
+    // One that needs half a minute to fill.
+    let (chance, found) = texts(&bounded(steady, 20.0, 2_400.0));
+    assert!(chance >= 0.5 && found[0].starts_with("index does not keep up and holds back apply"), "{found:?}");
     // A queue that grows on takes all that comes: the stage before it is slow by itself.
     let made = read_by(SyntheticRecording::new(180), "apply", steady, slower(50.0));
     let made = read_by(made, "index", slower(50.0), slower(20.0));
@@ -201,9 +204,9 @@ fn a_stage_before_a_full_queue_is_held_back_and_not_slow() {
 #[test]
 fn a_burst_before_a_queue_that_is_always_full_is_the_producers() {
     let come = |s: i64| steady(s) + 200.0 * (s - 60).clamp(0, 40) as f64;
-    let texts = all_cleared(&bounded(come, 100.0)).join("\n");
+    let texts = all_cleared(&bounded(come, 100.0, 500.0)).join("\n");
     assert!(texts.contains("apply is at least") && texts.contains("because producers send more"), "{texts}");
-    cleared(&bounded(steady, 100.0));
+    cleared(&bounded(steady, 100.0, 500.0));
 }
 
 /// The slot of a pipeline, by bytes confirmed.
@@ -226,7 +229,7 @@ fn a_stage_that_reads_a_slot_has_stopped_or_keeps_up() {
 
 #[test]
 fn a_gap_in_what_counts_the_work_is_not_a_stop() {
-    let mut made = bounded(steady, 100.0).tables(|tables| {
+    let mut made = bounded(steady, 100.0, 500.0).tables(|tables| {
         let is_late = |at: i64| at > 100_000_000_000;
         tables.samples.rows.retain(|row| row.metric != "jobs_done_total" || !is_late(row.observed_at));
         tables
@@ -238,7 +241,7 @@ fn a_gap_in_what_counts_the_work_is_not_a_stop() {
     });
     cleared(&made);
     // A restart sets a counter back.
-    made = bounded(steady, 100.0).tables(|tables| {
+    made = bounded(steady, 100.0, 500.0).tables(|tables| {
         for row in tables.samples.rows.iter_mut().filter(|row| row.metric == "jobs_done_total") {
             row.value -= if row.observed_at > 100_000_000_000 { 10_000.0 } else { 0.0 };
         }
