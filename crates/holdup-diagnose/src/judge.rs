@@ -32,7 +32,7 @@ use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, LevelReport, NAMED, NotJudged, ObjectiveReport, Role,
     Span, round,
 };
-use crate::{applicable, audit, changed, confidence, host_load, indicators, links, rivals, services};
+use crate::{applicable, audit, changed, confidence, host_load, indicators, links, rivals, services, stages};
 use holdup_signals::client::degradation::Severity;
 use holdup_signals::{Missing, Window};
 
@@ -346,6 +346,7 @@ impl Outcomes {
             ledger,
             accounts: ledger::accounts::report(case),
             services: services::report(case),
+            stages: stages::report(case),
             critical_path: ledger::critical_paths(case),
             by_counters: grounds.counted.as_ref().map(|c| c.report(case)),
             objectives: case.objectives.iter().map(|o| ObjectiveReport::new(o, &case.recording.manifest)).collect(),

@@ -67,6 +67,7 @@ pub mod resources;
 mod rivals;
 pub mod search;
 pub mod services;
+pub mod stages;
 pub mod strength;
 #[cfg(test)]
 mod testing;

@@ -29,6 +29,7 @@ pub use crate::load::{
 pub use crate::next_command::PasteNextReport;
 use crate::search::SearchReport;
 pub use crate::services::ServiceRow;
+pub use crate::stages::StageRow;
 pub(crate) use holdup_recording::words::round;
 use holdup_signals::client::objectives::{self, Objective};
 pub use holdup_signals::evidence::{Evidence, Span};
@@ -105,6 +106,9 @@ pub struct Diagnosis {
     /// The services of traced requests, those whose own time grew most first; empty without spans.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceRow>,
+    /// The stages of the pipeline in the last minute; empty without figures of any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageRow>,
     /// The critical paths of traced requests, and what a fix of each part gives back; empty without
     /// spans of requests that wait for something.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

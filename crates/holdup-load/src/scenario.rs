@@ -11,6 +11,7 @@ mod masked_text;
 pub mod mix;
 mod names;
 mod objectives;
+pub mod pipeline;
 mod probe;
 pub mod profile;
 mod reading;
@@ -27,6 +28,7 @@ pub use crate::script::program::EndReason;
 use crate::script::program::{Form, Op, Script};
 use holdup_recording::manifest::Threshold;
 use holdup_recording::objective;
+use holdup_recording::pipeline::Stage;
 
 pub use self::generator::{Generator, Pace};
 pub use self::http::{Http, HttpVersion, parse_bytes};
@@ -86,6 +88,8 @@ pub struct Scenario {
     pub thresholds: Vec<Threshold>,
     /// What to watch during the run: addresses as for `--watch`.
     pub watch: Vec<String>,
+    /// The stages of the pipeline behind the service, in order, if it names them.
+    pub pipeline: Vec<Stage>,
     /// Addresses of the health probes during the run, as for `--watch`.
     pub probes: Vec<String>,
     /// How much of the start is left out of the figures.
@@ -189,6 +193,7 @@ impl Scenario {
             search: None,
             thresholds: Vec::new(),
             watch: Vec::new(),
+            pipeline: Vec::new(),
             probes: Vec::new(),
             warm_up: WarmUp::default(),
             shard: Share::WHOLE,

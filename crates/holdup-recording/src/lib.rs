@@ -46,6 +46,7 @@ pub mod manifest;
 pub mod metrics;
 pub mod nearest;
 pub mod objective;
+pub mod pipeline;
 pub mod plan;
 pub mod priority;
 pub mod quota;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files;
 use crate::objective::{Judgement, Stretch};
+use crate::pipeline::Stage;
 pub use crate::threshold::Threshold;
 
 /// File name of the manifest.
@@ -21,7 +22,7 @@ pub const MANIFEST: &str = "manifest.json";
 pub const FORMAT_MAJOR: u32 = 1;
 
 /// Rises with every added table, column or key.
-pub const FORMAT_MINOR: u32 = 9;
+pub const FORMAT_MINOR: u32 = 10;
 
 /// Version of the recording format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -254,6 +255,9 @@ pub struct Manifest {
     /// Objectives of what was watched, where no load has its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<Threshold>,
+    /// The stages of the pipeline in order, if a user named them. Since 1.10.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pipeline: Vec<Stage>,
     /// The load's phases in order.
     #[serde(default)]
     pub phases: Vec<Phase>,
@@ -298,6 +302,7 @@ impl Manifest {
             load: None,
             reported: None,
             thresholds: Vec::new(),
+            pipeline: Vec::new(),
             phases: Vec::new(),
             scenario: None,
             coverage: Vec::new(),

@@ -2,6 +2,7 @@
 //! one length. Never compiled into holdup.
 
 use holdup_recording::manifest::{Host, LoadFacts, Manifest, Model, Phase, Reported, Threshold};
+use holdup_recording::pipeline::Stage;
 use holdup_recording::rows::{Event, Request, Sample, Session, Setting, Statement, Thread};
 use holdup_recording::tables::Tables;
 use holdup_recording::{Labels, Recording};
@@ -272,6 +273,12 @@ impl SyntheticRecording {
         if let Some(load) = &mut self.recording.manifest.load {
             load.thresholds.clear();
         }
+        self
+    }
+
+    /// The stages that a user named.
+    pub fn pipeline(mut self, stages: Vec<Stage>) -> Self {
+        self.recording.manifest.pipeline = stages;
         self
     }
 

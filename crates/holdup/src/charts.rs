@@ -14,6 +14,7 @@ mod layers;
 mod marks;
 mod overview;
 mod service;
+mod stages;
 mod volume;
 
 pub use marks::{Mark, marks};
@@ -83,6 +84,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("samples", "uwsgi_", "workers"),
     ("samples", "php_fpm_", "workers"),
     ("samples", "tomcat_threads_", "workers"),
+    ("samples", "kafka_", "stage_lag"),
     ("samples", "probe_", "probes"),
     ("samples", "cgroup_cpu_usage_", "service_cpu"),
     ("samples", "cgroup_cpu_", "throttling"),
@@ -124,6 +126,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
         layers::load_charts(&plot),
         layers::service_charts(&plot),
         layers::app_charts(&plot),
+        plot.stage_charts(),
         layers::database_charts(&plot),
         layers::host_charts(&plot),
         plot.volume(),

@@ -21,6 +21,7 @@ use holdup_load::stats::{Live, Second};
 use holdup_recording::hlog::Interval;
 use holdup_recording::manifest::{Aborted, Host, LoadFacts, Threshold, Totals};
 use holdup_recording::objective::Judgement;
+use holdup_recording::pipeline::Stage;
 use holdup_recording::priority::give_way;
 use holdup_recording::reader::SEARCH;
 use holdup_recording::rows::Event;
@@ -48,6 +49,8 @@ pub struct Session<'a> {
     pub watch_for: Option<Duration>,
     /// Objectives of what is watched without a load.
     pub thresholds: Vec<Threshold>,
+    /// The stages of the pipeline, in place of the scenario's.
+    pub pipeline: &'a [Stage],
     /// Addresses of sources.
     pub watch: &'a [String],
     /// Time between samples.
@@ -74,6 +77,7 @@ impl<'a> Session<'a> {
             scenario: None,
             watch_for: None,
             thresholds: Vec::new(),
+            pipeline: &[],
             watch,
             interval,
             dir,
@@ -83,6 +87,12 @@ impl<'a> Session<'a> {
             recording_id: None,
             store: None,
         }
+    }
+
+    /// The stages of the pipeline: the session's, or else the scenario's.
+    fn stages(&self) -> Vec<Stage> {
+        let of_scenario = self.scenario.map_or(&[][..], |scenario| &scenario.pipeline);
+        if self.pipeline.is_empty() { of_scenario } else { self.pipeline }.to_vec()
     }
 }
 
@@ -168,6 +178,7 @@ pub fn record_to(
     manifest.coverage = arrivals.iter().flat_map(Arrival::coverage).collect();
     manifest.recording_id = session.recording_id.map(str::to_owned);
     manifest.thresholds.clone_from(&session.thresholds);
+    manifest.pipeline = session.stages();
     manifest.scenario = session.scenario.and_then(|s| s.text.clone());
     manifest.load = session.scenario.zip(engine.as_ref()).map(|(scenario, engine)| load_facts(scenario, engine));
     let _recording = ending::Recording::begin();
@@ -448,6 +459,7 @@ mod tests {
             scenario: None,
             watch_for: Some(Duration::from_millis(300)),
             thresholds: Vec::new(),
+            pipeline: &[],
             watch: &["host".to_owned()],
             interval: Duration::from_millis(100),
             dir: &dir.path().join("recording"),

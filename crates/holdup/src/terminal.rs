@@ -168,6 +168,10 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
         let _ = writeln!(out, "\n{BOLD}Services{BOLD:#} {DIM}(of a mean request, by traces){DIM:#}");
         out.push_str(&holdup_diagnose::services::table(&d.services));
     }
+    if !d.stages.is_empty() {
+        let _ = writeln!(out, "\n{BOLD}Stages{BOLD:#} {DIM}(in the last minute){DIM:#}");
+        out.push_str(&holdup_diagnose::stages::table(&d.stages));
+    }
     accounts::accounts(&mut out, d);
     gains::all(&mut out, d);
     // Without a symptom there is nothing to clear causes of.

@@ -11,13 +11,14 @@ use super::mix::{Kinds, MAX_WEIGHT};
 use super::request::Language;
 use super::{
     DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Generator, Http, Inputs, MAX_CONNECTIONS, Operation, Pace, RateOf, Scenario,
-    Sessions, Target, http, include, load, measured, names, objectives, positive, probe, seed, statement, steps,
+    Sessions, Target, http, include, load, measured, names, objectives, pipeline, positive, probe, seed, statement,
+    steps,
 };
 use crate::model::Load;
 use crate::yaml::{Map, Node, YamlError};
 
 /// Keys of a scenario.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "name",
     "include",
     "seed",
@@ -36,6 +37,7 @@ const KEYS: [&str; 20] = [
     "feeders",
     "thresholds",
     "watch",
+    "pipeline",
     "probe",
     "trace",
 ];
@@ -104,6 +106,7 @@ impl Scenario {
         let thresholds = objectives::parse(filled("thresholds")?.as_ref(), &of_load.collect::<Vec<_>>())?;
         let watch = filled("watch")?;
         let watch = watch.as_ref().map_or(&[][..], Node::list).iter().map(|n| n.text().map(str::to_owned));
+        let pipeline = filled("pipeline")?.as_ref().map_or(Ok(Vec::new()), pipeline::parse)?;
         let probes = probe::parse(filled("probe")?.as_ref(), &target)?;
         let name = filled("name")?;
         let luck = sessions.as_ref().filter(|_| map.get("seed").is_none()).map(|_| luck);
@@ -123,6 +126,7 @@ impl Scenario {
             search: section.search,
             thresholds,
             watch: watch.collect::<Result<_, _>>()?,
+            pipeline,
             probes,
             warm_up: section.warm_up,
             shard: inputs.share,

@@ -64,6 +64,9 @@ pub(super) fn join(mut recordings: Vec<Recording>, parts: &mut [Part], range: &R
         whole.latencies.extend(latencies);
         whole.search = whole.search.or(search);
         whole.manifest.thresholds.extend(manifest.thresholds);
+        if whole.manifest.pipeline.is_empty() {
+            whole.manifest.pipeline = manifest.pipeline;
+        }
         coverage_hosts.extend(manifest.coverage.iter().map(|_| part.host.clone()));
         whole.manifest.coverage.extend(manifest.coverage);
         if part.is_reference {

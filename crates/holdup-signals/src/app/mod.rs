@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod app_server;
 pub mod critical_path;
+pub mod pipeline;
 pub mod runtime;
 pub mod services;
 pub mod spans;

@@ -36,6 +36,7 @@ const LANES: &[(&str, &str, &str, &str, bool)] = &[
     ("CPUs used", "service_cpu", "", "", false),
     ("memory", "memory", "", "", false),
     ("statements queued", "thread_pool", "queued", "", false),
+    ("stage behind", "stage_lag", "", "", false),
     ("disk busy", "disk", "", "", false),
 ];
 

@@ -10,6 +10,7 @@ use holdup_diagnose::{CHOICE, Case, Diagnosis, diagnose, diagnose_against};
 use holdup_recording::{Batch, Manifest, Recording};
 use holdup_signals::Window;
 
+use super::pipeline_args::PipelineArgs;
 use super::store::fetched::Fetched;
 use super::thresholds::ThresholdArgs;
 use super::window::{WindowArgs, range};
@@ -32,6 +33,7 @@ Examples:
   holdup diagnose recordings/today --last 15m
   holdup diagnose recordings/today --against recordings/last-week
   holdup diagnose recordings/first --threshold 'p99 < 250ms'
+  holdup diagnose recordings/indexing --pipeline pipeline.yaml
   holdup diagnose recordings/orders-db --slow 14:03-14:20
   holdup diagnose recordings/first --on instance:db.r5.2xlarge --on volume:gp3:500G
   holdup diagnose clickhouse://reader@db7/holdup/first --last 15m
@@ -75,6 +77,9 @@ pub struct Args {
 
     #[command(flatten)]
     thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    pipeline: PipelineArgs,
 
     /// Exit with 1 if a culprit is found
     #[arg(long)]
@@ -135,6 +140,9 @@ impl Args {
     /// Adds what the user says of a recording to its manifest.
     fn add_to(&self, manifest: &mut Manifest) -> Result<(), Failure> {
         self.thresholds.add_to(manifest)?;
+        if !self.pipeline.stages().is_empty() {
+            manifest.pipeline = self.pipeline.stages().to_vec();
+        }
         self.slow.as_deref().map_or(Ok(()), |said| reported::add(manifest, said))
     }
 

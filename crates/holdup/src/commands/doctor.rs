@@ -3,6 +3,7 @@
 //! nothing.
 
 mod for_verdict;
+mod pipeline;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,6 +53,9 @@ struct Report {
     servers: Vec<Server>,
     /// The command line that would watch all of it.
     proposal: Vec<String>,
+    /// Stages of a pipeline that the named sources show, as text for --pipeline; none without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pipeline: Option<String>,
     /// Settings that differ from the vendors' advice.
     notes: Vec<Note>,
 }
@@ -80,8 +84,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if let Some(dir) = &args.for_verdict {
         return for_verdict::run(dir, &watched, args.length, args.json);
     }
-    let mut report =
-        Report { sources: Vec::new(), servers: Vec::new(), proposal: vec!["host".to_owned()], notes: Vec::new() };
+    let mut report = Report {
+        sources: Vec::new(),
+        servers: Vec::new(),
+        proposal: vec!["host".to_owned()],
+        pipeline: None,
+        notes: Vec::new(),
+    };
     let servers = discover::local_servers(&Proc::system()).map_err(Failure::unusable)?;
     for server in servers {
         // A database with two ports (MariaDB's extra_port) is watched once: holdup finds the extra
@@ -120,6 +129,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             }),
         }
     }
+    report.pipeline = pipeline::proposed(&watched, &options);
     report.notes = notes(&report.servers, &watched, &options);
     if args.json {
         return print_json(&report);
@@ -213,6 +223,9 @@ fn print(report: &Report) {
             }
             outln!("{:24}{reference}", "");
         }
+    }
+    if let Some(pipeline) = &report.pipeline {
+        outln!("\n{bold}A pipeline{bold:#} (put its stages in order, save it, and add --pipeline FILE)\n{pipeline}");
     }
     let list: Vec<String> = report.proposal.iter().map(|w| format!("--watch '{w}'")).collect();
     if report.proposal.iter().any(|w| w.contains("USER")) {

@@ -27,6 +27,7 @@ mod log_args;
 pub mod man;
 mod moment;
 mod output_args;
+mod pipeline_args;
 pub mod replay;
 pub mod report;
 mod reported;
@@ -47,6 +48,7 @@ use std::time::Duration;
 use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_recording::{Limits, RecordError, Recording};
 
+use self::pipeline_args::PipelineArgs;
 use crate::failure::Failure;
 use crate::html::Report;
 use crate::recorded::Recorded;
@@ -126,6 +128,9 @@ struct Sampling {
     #[arg(long, value_name = "SIZE", value_parser = floor)]
     min_free: Option<u64>,
 
+    #[command(flatten)]
+    pipeline: PipelineArgs,
+
     /// Mark this recording as part of a case, e.g. incident-4711
     ///
     /// Use the same ID on every host. `holdup diagnose` refuses recordings of different ids.
@@ -168,6 +173,7 @@ impl Sampling {
     /// The session that records the sources `watch` into `dir`.
     fn session<'a>(&'a self, name: &'a str, watch: &'a [String], dir: &'a Path) -> Session<'a> {
         Session {
+            pipeline: self.pipeline.stages(),
             partial: self.partial,
             slow: self.slow.0,
             limits: Limits { max_bytes: self.max_size, min_free_bytes: self.min_free, ..Limits::default() },

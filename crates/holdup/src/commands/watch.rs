@@ -19,6 +19,7 @@ Examples:
   holdup watch --watch postgresql://holdup@127.0.0.1:5432/shop --for 60s
   holdup watch --watch host --for 10s -o recordings/quiet --json
   holdup watch --watch host --recording-id incident-4711 -o recordings/db1
+  holdup watch --watch kafka://127.0.0.1:9092 --pipeline pipeline.yaml --for 5m
   holdup watch --watch host --store clickhouse://writer@db7/holdup
   holdup watch --watch host --watch prometheus:http://127.0.0.1:8080/metrics --for 60s --threshold 'p99 < 500ms'
 

@@ -7,8 +7,9 @@ use std::path::Path;
 use holdup_collect::watch::is_source;
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::causes::Trait;
+use holdup_diagnose::stages::table as stage_table;
 use holdup_diagnose::verdict::{
-    Answer, Cleared, CoverageEntry, Finding, NAMED, ObjectiveReport, ServiceRow, SnapshotReport, Span, State,
+    Answer, Cleared, CoverageEntry, Finding, NAMED, ObjectiveReport, ServiceRow, SnapshotReport, Span, StageRow, State,
 };
 use holdup_recording::words::{capital, ms};
 use holdup_recording::{CoverageState, clock};
@@ -21,6 +22,9 @@ use super::{BOLD, DIM, answer, command, gains, kernel, parts_of_time, words, wra
 
 /// Most pieces of evidence, and most fixes.
 const SHOWN: usize = 3;
+
+/// Most stages of a pipeline.
+const STAGES: usize = 5;
 
 /// Most lines of one text.
 const LINES_EACH: usize = 2;
@@ -57,6 +61,7 @@ pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
     load(&mut out, d);
     time(&mut out, d);
     services(&mut out, d);
+    stages(&mut out, d);
     if let Some(line) = gains::line(d) {
         cut(&mut out, "A fix gives back: ", &line);
     }
@@ -271,6 +276,23 @@ fn services(out: &mut String, d: &Diagnosis) {
     if all.len() > 1 {
         cut(out, "Services: ", &format!("own time of a mean request: {}{rest}", all.join(", ")));
     }
+}
+
+/// The stages of a pipeline, as many as fit on the screen: those furthest behind.
+fn stages(out: &mut String, d: &Diagnosis) {
+    if d.stages.is_empty() {
+        return;
+    }
+    let mut furthest: Vec<&StageRow> = d.stages.iter().collect();
+    furthest.sort_by(|a, b| b.lag_s.total_cmp(&a.lag_s));
+    let least = furthest.get(STAGES - 1).map_or(0.0, |row| row.lag_s);
+    let shown: Vec<StageRow> = d.stages.iter().filter(|row| row.lag_s >= least).take(STAGES).cloned().collect();
+    let rest = d.stages.len() - shown.len();
+    let rest = if rest > 0 { format!(", and {rest} more") } else { String::new() };
+    let _ = writeln!(out, "{BOLD}Stages{BOLD:#} {DIM}(in the last minute{rest}){DIM:#}");
+    stage_table(&shown).lines().for_each(|line| {
+        let _ = writeln!(out, "  {line}");
+    });
 }
 
 /// The one measurement that would decide.

@@ -79,6 +79,10 @@ fn arguments() {
     refused(dir.path(), &["top", "oracle://h"], &["mysql://USER@HOST:PORT", "postgresql://USER@HOST:PORT"]);
     refused(dir.path(), &["run", "--url", "http://127.0.0.1/"], &["--rate 500"]);
     refused(dir.path(), &["watch", "--for=1s"], &["--watch"]);
+    std::fs::write(dir.path().join("p.yaml"), "pipeline:\n- {name: a, in: {topic: t}}\n").unwrap();
+    let stages = |file| ["watch", "--for=1s", "--watch=host", "--pipeline", file];
+    refused(dir.path(), &stages("p.yaml"), &["--pipeline", "p.yaml:2: pipeline[0].in: \"group\" is missing"]);
+    refused(dir.path(), &stages("none.yaml"), &["--pipeline", "none.yaml"]);
     refused(dir.path(), &["lab", "no-such-lab"], &["no-such-lab"]);
     refused(dir.path(), &["settle", "mysql://u:p@127.0.0.1:3306"], &["holdup settle postgresql://"]);
     let nobody = format!("postgresql://me:{CANARY}@127.0.0.1:{}/app", free_port());

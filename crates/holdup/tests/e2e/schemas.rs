@@ -8,7 +8,7 @@ use holdup_collect::watch::SCHEMES;
 use crate::program::{finish, holdup, root};
 use crate::python;
 
-const GOOD: [&str; 38] = [
+const GOOD: [&str; 40] = [
     "target: http://h\nload: {phases: [{rate: 5, for: 1s, mix: {a: 3}}, {ramp: {from: 1, to: 5}, for: 1s, mix: {b: 0}}, {rate: 5, for: 1s, mix: {a: 0, b: 2.5/s, c: 1}}, {for: 1s, mix: {c: 50/s}}]}\noperations: [{name: a, get: /}, {name: b, get: /}, {name: c, get: /, weight: 0}]\n",
     "target: http://h\nload: {users: [{users: 5, for: 1s, mix: {a: 3}}, {users: 5, for: 1s}]}\nsessions: [{name: a, steps: [get: /]}, {name: b, steps: [get: '/${uuid()}']}]\n",
     "target: http://h\nload: {rate: 5, duration: 9s, arrivals: {groups_of: 20}}\noperations: [get: /]\n",
@@ -18,6 +18,8 @@ const GOOD: [&str; 38] = [
     "target: http://127.0.0.1:80\nload: {rate: 5, duration: 1m30s}\noperations: [get: /]\n",
     "target: http://[::1]:81\nload: {steps: {from: 50, to: 300, step: 50, every: 10s}, connections: 20}\noperations: {post: '/a?b=c', body: x, headers: {A: 1}}\n",
     "name: r\ntarget: http://h\nload: {ramp: {from: 1, to: 10.5}, duration: 250ms, timeout: 2s}\noperations: [{name: s, get: /, weight: 3}]\nthresholds: ['p99 < 500ms', 's p95 < 1s', errors < 1%]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\npipeline: [{name: apply, in: {topic: t, group: g}, out: {table: public.article}}, {name: index, in: {waiting: jobs, labels: {queue: q}}, out: {counter: jobs_done, labels: {queue: q}}}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\npipeline: {name: send, in: {slot: cdc}, out: {index: '*'}}\n",
     "target: http://h:8080\nload: {rate: 0.5, duration: 2h}\noperations: [get: /]\nthresholds: p50 < 1ms\nwatch: host\n",
     "target: http://h\nload: {spike: {base: 0, peak: 500, at: 10s, for: 5s}, duration: 20s, arrivals: poisson}\noperations: [get: /]\n",
     "target: http://h\nload: {sine: {mean: 100, amplitude: 100, period: 1m}, duration: 90s, arrivals: poisson, seed: 18446744073709551615}\noperations: [get: /]\n",
@@ -49,7 +51,12 @@ const GOOD: [&str; 38] = [
     "target: mongodb://u@h:27018/shop?authSource=admin&tls=true\nload: {users: 2, duration: 1s}\nsteps: [{name: buy, transaction: [{command: {insert: a, documents: [{b: '${uuid()}'}]}}, {command: {ping: 1, $db: admin}}], capture: {n: column n}}]\n",
 ];
 
-const BAD: [&str; 104] = [
+const BAD: [&str; 109] = [
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\npipeline: []\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\npipeline: [{name: a, in: {topic: t}}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\npipeline: [{name: a, in: {topic: t, group: g, slot: s}}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\npipeline: [{name: a, in: {waiting: jobs}}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\npipeline: [{name: a, in: {slot: s}, out: {table: article}}]\n",
     "target: http://h\nload: {phases: [{rate: 5, for: 1s, mix: {a: many}}]}\noperations: [{name: a, get: /}, {name: b, get: /}]\n",
     "target: http://h\nload: {phases: [{for: 1s, mix: {a: 3}}]}\noperations: [{name: a, get: /}, {name: b, get: /}]\n",
     "target: http://h\nload: {phases: [{ramp: {from: 1, to: 5}, for: 1s, mix: {a: 3/s}}]}\noperations: [{name: a, get: /}, {name: b, get: /}]\n",

@@ -1,5 +1,8 @@
 //! Stages that fall behind, and lags that show no fault.
 
+use holdup_recording::Labels;
+use holdup_recording::pipeline::{Intake, Output, Stage};
+
 use super::*;
 use crate::testing::{Judged as _, SyntheticRecording};
 
@@ -32,9 +35,14 @@ fn seen(made: &SyntheticRecording) -> (f64, String) {
 
 /// The sentence that clears it.
 fn cleared(made: &SyntheticRecording) -> String {
+    all_cleared(made).swap_remove(0)
+}
+
+/// The sentences that clear it.
+fn all_cleared(made: &SyntheticRecording) -> Vec<String> {
     let Ok(Outcome::Cleared(evidence)) = made.judge(&DEFINITION) else { panic!("not cleared: {:?}", seen(made)) };
     assert_eq!(seen(made).0, 0.0, "{evidence:?}");
-    evidence[0].text.clone()
+    evidence.into_iter().map(|piece| piece.text).collect()
 }
 
 fn steady(s: i64) -> f64 {
@@ -78,6 +86,7 @@ fn a_burst_that_is_worked_off_is_the_producers() {
         text.contains("because producers send more") && text.contains("now 300/s come in and it takes 150/s"),
         "{text}"
     );
+    assert!(text.ends_with("; at this pace its backlog is gone in 41 s"), "{text}");
     // With a stage that got slower meanwhile it is that stage's.
     let both = move |s: i64| if s <= 60 { steady(s) } else { 6_000.0 + 40.0 * (s - 60) as f64 };
     assert!(seen(&with_members(made(come, both), |_| 2.0)).0 >= 0.8);
@@ -111,4 +120,153 @@ fn a_lag_that_grows_from_the_first_second_is_likely_at_most() {
 #[test]
 fn without_kafka_it_is_not_judged() {
     assert!(SyntheticRecording::new(3).judge(&DEFINITION).is_err());
+}
+
+/// A stage that reads a topic of its own name by a group of its own name.
+fn reading(name: &str) -> Stage {
+    Stage { name: name.into(), input: Intake::Topic { topic: name.into(), group: name.into() }, out: None }
+}
+
+/// The figures of such a stage, by what had come and what it had committed.
+fn read_by(
+    made: SyntheticRecording,
+    name: &'static str,
+    come: impl Fn(i64) -> f64,
+    done: impl Fn(i64) -> f64,
+) -> SyntheticRecording {
+    let pair = [("group", name), ("topic", name)];
+    let lag = |at: i64| (-900..=at).rev().find(|second| come(*second) <= done(at)).map_or(900, |second| at - second);
+    made.counted(KAFKA, "kafka_end_offset", &pair[1..], &come)
+        .counted(KAFKA, "kafka_committed_offset", &pair, &done)
+        .counted(KAFKA, "kafka_backlog", &pair, |s| come(s) - done(s))
+        .counted(KAFKA, "kafka_lag_seconds", &pair, |s| lag(s) as f64)
+}
+
+/// A stage with a queue in a broker whose exporter tells length and work done.
+fn queued(name: &str) -> Stage {
+    let labels = Labels::new([("queue", name)]);
+    let out = Some(Output::Counter { metric: "jobs_done_total".into(), labels: labels.clone() });
+    Stage { name: name.into(), input: Intake::Waiting { metric: "jobs_waiting".into(), labels }, out }
+}
+
+const BROKER: &str = "prometheus:http://broker/metrics";
+
+/// `apply` takes what `index` lets it, whose queue has this room and which does `rate` after a minute.
+fn bounded(come: impl Fn(i64) -> f64, rate: f64, room: f64) -> SyntheticRecording {
+    let indexed = slower(rate);
+    let applied = |s: i64| come(s).min(indexed(s) + room);
+    let queue = [("queue", "index")];
+    read_by(SyntheticRecording::new(180), "apply", &come, applied)
+        .counted(BROKER, "jobs_waiting", &queue, |s| applied(s) - indexed(s).min(applied(s)))
+        .counted(BROKER, "jobs_done_total", &queue, |s| indexed(s).min(applied(s)))
+        .pipeline(vec![reading("apply"), queued("index")])
+}
+
+/// The texts in order, and the chance of the first.
+fn texts(made: &SyntheticRecording) -> (f64, Vec<String>) {
+    let shown = made.with(|case| shown(&case.view(case.whole())));
+    assert!(matches!(made.judge(&DEFINITION), Ok(Outcome::Uncounted(..))));
+    (shown[0].0.chance(), shown.into_iter().map(|(_, evidence)| evidence.text).collect())
+}
+
+#[test]
+fn a_slow_stage_in_the_middle_binds_while_the_next_one_starves() {
+    let made = read_by(SyntheticRecording::new(180), "enrich", steady, steady);
+    let made = read_by(made, "apply", steady, slower(30.0));
+    let made = read_by(made, "index", slower(30.0), slower(30.0));
+    let (chance, texts) = texts(&made.pipeline(vec![reading("enrich"), reading("apply"), reading("index")]));
+    assert!(chance >= 0.8 && texts[0].starts_with("apply does not keep up"), "{chance} {texts:?}");
+    assert!(texts[0].contains("its backlog still grows; the next stage, index, gets 30/s, before 9"), "{texts:?}");
+    assert!(texts[1..].iter().all(|text| text.contains("is at most")), "{texts:?}");
+}
+
+#[test]
+fn a_stage_before_a_full_queue_is_held_back_and_not_slow() {
+    let (chance, found) = texts(&bounded(steady, 20.0, 500.0));
+    assert!(chance >= 0.8, "{chance} {found:?}");
+    let holds =
+        "index does not keep up and holds back apply: its queue is full (500 items) and 20/s leave it, before 9";
+    assert!(found[0].starts_with(holds), "{found:?}");
+    assert!(found[1].starts_with("apply waits for index: its queue is full"), "{found:?}");
+    // One that needs half a minute to fill.
+    let (chance, found) = texts(&bounded(steady, 20.0, 2_400.0));
+    assert!(chance >= 0.5 && found[0].starts_with("index does not keep up and holds back apply"), "{found:?}");
+    // A queue that grows on takes all that comes: the stage before it is slow by itself.
+    let made = read_by(SyntheticRecording::new(180), "apply", steady, slower(50.0));
+    let made = read_by(made, "index", slower(50.0), slower(20.0));
+    let (_, both) = texts(&made.pipeline(vec![reading("apply"), reading("index")]));
+    assert!(
+        both[0].starts_with("index does not keep up: ") && both[1].starts_with("apply does not keep up: "),
+        "{both:?}"
+    );
+}
+
+#[test]
+fn a_burst_before_a_queue_that_is_always_full_is_the_producers() {
+    let come = |s: i64| steady(s) + 200.0 * (s - 60).clamp(0, 40) as f64;
+    let texts = all_cleared(&bounded(come, 100.0, 500.0)).join("\n");
+    assert!(texts.contains("apply is at least") && texts.contains("because producers send more"), "{texts}");
+    cleared(&bounded(steady, 100.0, 500.0));
+}
+
+/// The slot of a pipeline, by bytes confirmed.
+fn slot(confirmed: impl Fn(i64) -> f64) -> SyntheticRecording {
+    let (server, labels) = ("postgresql://db", [("slot", "cdc"), ("active", "1")]);
+    SyntheticRecording::new(180)
+        .counted(server, "postgresql_wal_position_bytes", &[], |s| 1e6 * s as f64)
+        .counted(server, "postgresql_replication_slot_unconfirmed_bytes", &labels, |s| 1e6 * s as f64 - confirmed(s))
+        .pipeline(vec![Stage { name: "send".into(), input: Intake::Slot { slot: "cdc".into() }, out: None }])
+}
+
+#[test]
+fn a_stage_that_reads_a_slot_has_stopped_or_keeps_up() {
+    let (chance, found) = texts(&slot(|s| 1e6 * s.min(60) as f64));
+    assert!((0.7..0.8).contains(&chance), "{chance} {found:?}");
+    let stopped = "send has stopped: it takes nothing any more for 119 s, while 1 MB/s come in; it is 119 s behind";
+    assert!(found[0].starts_with(stopped), "{found:?}");
+    assert_eq!(cleared(&slot(|s| 1e6 * (s - 2).max(0) as f64)), "send is at most 2 s behind");
+}
+
+#[test]
+fn a_gap_in_what_counts_the_work_is_not_a_stop() {
+    let mut made = bounded(steady, 100.0, 500.0).tables(|tables| {
+        let is_late = |at: i64| at > 100_000_000_000;
+        tables.samples.rows.retain(|row| row.metric != "jobs_done_total" || !is_late(row.observed_at));
+        tables
+            .samples
+            .rows
+            .iter_mut()
+            .filter(|row| row.metric == "jobs_waiting" && is_late(row.observed_at))
+            .for_each(|row| row.value = (row.observed_at / 1_000_000_000) as f64);
+    });
+    cleared(&made);
+    // A restart sets a counter back.
+    made = bounded(steady, 100.0, 500.0).tables(|tables| {
+        for row in tables.samples.rows.iter_mut().filter(|row| row.metric == "jobs_done_total") {
+            row.value -= if row.observed_at > 100_000_000_000 { 10_000.0 } else { 0.0 };
+        }
+    });
+    cleared(&made);
+}
+
+#[test]
+fn named_stages_without_figures_are_not_judged() {
+    let made = made(steady, steady).pipeline(vec![reading("index")]);
+    assert!(made.judge(&DEFINITION).is_err_and(|missing| missing.what.contains("stages that the pipeline names")));
+}
+
+#[test]
+fn the_table_tells_when_a_backlog_is_gone() {
+    let come = |s: i64| steady(s) + 200.0 * (s - 60).clamp(0, 40) as f64;
+    let done = move |s: i64| if s <= 60 { steady(s) } else { 6_000.0 + 150.0 * (s - 60) as f64 };
+    let made = read_by(SyntheticRecording::new(180), "apply", come, done);
+    let made = made.pipeline(vec![reading("apply"), queued("index")]);
+    let rows = made.with(crate::stages::report);
+    assert_eq!(rows.len(), 1);
+    let row = &rows[0];
+    assert_eq!((row.in_per_second, row.out_per_second, row.backlog), (Some(100.0), Some(150.0), 2_050.0));
+    assert_eq!((row.outlook.as_str(), row.gone_in_s, row.lag_s), ("gone", Some(41.0), 21.0));
+    assert_eq!(row.wait_s, Some(13.667));
+    let table = crate::stages::table(&rows);
+    assert!(table.contains("apply") && table.contains("150/s") && table.ends_with("gone in 41 s\n"), "{table}");
 }
