@@ -53,13 +53,13 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("HOLDUP_COMMIT_SHO
 
 const EXAMPLES: &str = "\
 Examples:
-  holdup demo                                                 load, verdict and fix of a bundled service in a minute
   holdup run --url http://127.0.0.1:8080/ --rate 500 --duration 20s --watch host
   holdup run scenario.yaml -o recordings/first                send the scenario's load, watch, and judge
   holdup watch --watch host --watch mysql://holdup@127.0.0.1:3306 --for 60s
   holdup capacity search.yaml --vary cpu=1,2 --cgroup app     its capacity, and the gain from twice the CPU
   holdup diagnose recordings/first                            judge a recording again
   holdup compare recordings/before recordings/after           what is better, worse, or unclear
+  holdup gate recordings/build --baselines baselines --branch b --commit c   fail a pull request that is slower
   holdup top mysql://holdup@127.0.0.1:3306                    the true state of a database's sessions
   holdup digest /var/log/mysql/slow.log                       rank the statements in a database's log
   holdup replay slow.log --to mysql://app@127.0.0.1:3306/shop  send a log's statements to another server
@@ -76,6 +76,7 @@ enum Command {
     Watch(commands::watch::Args),
     Diagnose(commands::diagnose::Args),
     Compare(commands::compare::Args),
+    Gate(commands::gate::Args),
     Digest(Box<commands::digest::Args>),
     Advise(commands::advise::Args),
     Replay(Box<commands::replay::Args>),
@@ -124,6 +125,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Watch(args) => commands::watch::run(args),
         Command::Diagnose(args) => commands::diagnose::run(args),
         Command::Compare(args) => commands::compare::run(args),
+        Command::Gate(args) => commands::gate::run(args),
         Command::Digest(args) => commands::digest::run(*args),
         Command::Advise(args) => commands::advise::run(args),
         Command::Replay(args) => commands::replay::run(*args),

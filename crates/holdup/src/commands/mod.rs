@@ -17,6 +17,7 @@ pub mod disk;
 pub mod disk;
 pub mod doctor;
 pub mod explain;
+pub mod gate;
 pub mod generate;
 mod http_args;
 pub mod import;
