@@ -5,6 +5,7 @@
 mod terminal;
 
 mod around;
+mod bundle;
 mod charts;
 mod commands;
 mod descriptors;
@@ -53,6 +54,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("HOLDUP_COMMIT_SHO
 
 const EXAMPLES: &str = "\
 Examples:
+  holdup demo                                                 load, verdict and fix of a bundled service in a minute
   holdup run --url http://127.0.0.1:8080/ --rate 500 --duration 20s --watch host
   holdup run scenario.yaml -o recordings/first                send the scenario's load, watch, and judge
   holdup watch --watch host --watch mysql://holdup@127.0.0.1:3306 --for 60s
@@ -85,6 +87,7 @@ enum Command {
     Settle(commands::settle::Args),
     Doctor(commands::doctor::Args),
     Explain(commands::explain::Args),
+    Bundle(commands::bundle::Args),
     Init(commands::init::Args),
     Generate(commands::generate::Args),
     Import(commands::import::Args),
@@ -133,6 +136,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Top(args) => commands::top::run(args),
         Command::Settle(args) => commands::settle::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
+        Command::Bundle(args) => commands::bundle::run(args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Init(args) => commands::init::run(args),
         Command::Generate(args) => commands::generate::run(&args),

@@ -1,6 +1,7 @@
 //! One subcommand per file: its arguments with their help, and its calls into the libraries.
 
 pub mod advise;
+pub mod bundle;
 pub mod capacity;
 pub mod compare;
 mod compare_groups;
