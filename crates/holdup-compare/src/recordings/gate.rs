@@ -77,7 +77,7 @@ fn level<'b>(baselines: &'b [Group], history: &History) -> Vec<&'b Group> {
         .collect();
     let begins = |name: &str| history.builds.iter().position(|build| build == name);
     let last = counts.filter_map(|figure| begins(&figure.changes.last()?.since_build)).max();
-    let is_alike = |at: &usize| !values.is_empty() && values.iter().all(|values| known(*at)(&values));
+    let is_alike = |at: &usize| !values.is_empty() && values.iter().all(|values| known(*at)(values));
     (last.unwrap_or(0)..baselines.len()).filter(is_alike).map(|at| &baselines[at]).collect()
 }
 
