@@ -65,6 +65,21 @@ const SLUG_BYTES_MAX: usize = 60;
 
 /// The answer on `recording` as a JSON text.
 pub fn bundle(recording: &Recording, diagnosis: &Diagnosis) -> Result<String, serde_json::Error> {
+    Ok(text(&parts(recording, diagnosis)?.into()))
+}
+
+/// A foreign text, marked.
+pub fn untrusted(text: &str) -> Value {
+    json!({ "untrusted": quoted(text) })
+}
+
+/// Marked parts as a text.
+pub fn text(parts: &Value) -> String {
+    inert(&format!("{parts:#}"))
+}
+
+/// The same as its parts.
+pub fn parts(recording: &Recording, diagnosis: &Diagnosis) -> Result<Map<String, Value>, serde_json::Error> {
     let titles: Vec<String> = pages().into_iter().map(|page| page.title).collect();
     let quote = Quote { titles: &titles };
     let manifest = &recording.manifest;
@@ -75,7 +90,7 @@ pub fn bundle(recording: &Recording, diagnosis: &Diagnosis) -> Result<String, se
         "versions".to_owned(),
         json!({
             "holdup": env!("CARGO_PKG_VERSION"),
-            "recorded_by": quote.text(&manifest.holdup),
+            "recorded_by": untrusted(&manifest.holdup),
             "recording_format": format!("{}.{}", manifest.format.major, manifest.format.minor),
         }),
     );
@@ -86,7 +101,7 @@ pub fn bundle(recording: &Recording, diagnosis: &Diagnosis) -> Result<String, se
             "ended_at": manifest.ended_at.map(clock::rfc3339),
             "state": manifest.state,
             "cpus": manifest.host.cpus,
-            "kernel": quote.text(&manifest.host.kernel),
+            "kernel": untrusted(&manifest.host.kernel),
             "rows": quote.value("", &json!(manifest.tables)),
         }),
     );
@@ -100,7 +115,7 @@ pub fn bundle(recording: &Recording, diagnosis: &Diagnosis) -> Result<String, se
     for (key, value) in parts.filter(|(key, value)| !LEFT_OUT.contains(&key.as_str()) && !value.is_null()) {
         out.insert(key.clone(), quote.value(key, value));
     }
-    Ok(inert(&serde_json::to_string_pretty(&out)?))
+    Ok(out)
 }
 
 /// The rows that `evidence` points at: how many, and of samples some values, `[second, value]`.
@@ -123,17 +138,12 @@ struct Quote<'t> {
 }
 
 impl Quote<'_> {
-    /// A foreign text, marked.
-    fn text(&self, text: &str) -> Value {
-        json!({ "untrusted": quoted(text) })
-    }
-
     /// `value`, the value of `key`, with all foreign text in it marked.
     fn value(&self, key: &str, value: &Value) -> Value {
         match value {
             Value::String(text) if OWN.contains(&key) && is_slug(text) => value.clone(),
             Value::String(text) if key == "title" && self.titles.contains(text) => value.clone(),
-            Value::String(text) => self.text(text),
+            Value::String(text) => untrusted(text),
             Value::Array(items) => items.iter().map(|item| self.value(key, item)).collect(),
             Value::Object(fields) if key == "labels" || !fields.keys().all(|name| is_slug(name)) => {
                 json!({ "untrusted": foreign(value) })

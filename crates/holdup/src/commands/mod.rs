@@ -27,6 +27,7 @@ pub mod lab;
 mod load_args;
 mod log_args;
 pub mod man;
+pub mod mcp;
 mod moment;
 mod output_args;
 pub mod replay;
