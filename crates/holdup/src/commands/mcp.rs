@@ -180,6 +180,7 @@ impl Server {
     /// The recordings in the folder, the newest first.
     fn recordings(&self) -> Value {
         let entries = self.root.read_dir().into_iter().flatten().filter_map(Result::ok);
+        let entries = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         let mut all: Vec<(i64, Value)> = entries
             .filter_map(|entry| {
                 let manifest = Recording::manifest(&entry.path()).ok()?;
