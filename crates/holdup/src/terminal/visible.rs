@@ -58,7 +58,7 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_acting)
 }
 
-/// Makes a text of several lines safe for readers that are no terminal: everything that cannot be seen is
+/// Makes a text of several lines safe for other readers than a terminal: everything that cannot be seen is
 /// written out, too.
 pub fn all_written_out(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_acting(c) && !is_layout(c) || is_invisible(c))
