@@ -1,6 +1,7 @@
 //! What a claim rests on: pointers into the recording, with the observed value and the one expected
 //! otherwise. Also what to do about a cause. Other modules make the claims.
 
+use holdup_recording::rows::Sample;
 use holdup_recording::{Labels, Recording};
 use serde::{Deserialize, Serialize};
 
@@ -79,27 +80,35 @@ impl Evidence {
         self
     }
 
+    /// Whether rows of the time `at`, nanoseconds since the Unix epoch, are meant.
+    fn is_within(&self, at: i64, recording: &Recording) -> bool {
+        self.window.is_none_or(|span| {
+            let s = (at - recording.manifest.started_at) as f64 / 1e9;
+            // A counter's growth belongs to the samples on both sides of the window.
+            span.from_s - 2.5 <= s && s <= span.to_s + 2.5
+        })
+    }
+
+    /// The rows of `samples` that it points at; none if it points at another table.
+    pub fn samples<'r>(&'r self, recording: &'r Recording) -> impl Iterator<Item = &'r Sample> {
+        let is_meant = move |row: &&Sample| {
+            let wanted: Vec<(&str, &str)> = self.labels.iter().filter(|(name, _)| *name != "metric").collect();
+            self.labels.get("metric").is_none_or(|metric| row.metric == metric)
+                && row.labels.contains(&wanted)
+                && self.is_within(row.observed_at, recording)
+        };
+        let rows = if self.table == "samples" { recording.tables.samples.rows.as_slice() } else { &[] };
+        rows.iter().filter(is_meant)
+    }
+
     /// Whether it points at one row at least.
     pub fn resolves(&self, recording: &Recording) -> bool {
         let tables = &recording.tables;
-        let within = |at: i64| {
-            self.window.is_none_or(|span| {
-                let s = (at - recording.manifest.started_at) as f64 / 1e9;
-                // A counter's growth belongs to the samples on both sides of the window.
-                span.from_s - 2.5 <= s && s <= span.to_s + 2.5
-            })
-        };
+        let within = |at: i64| self.is_within(at, recording);
         let label = |name: &str| self.labels.get(name);
         let is = |name: &str, value: &str| label(name).is_none_or(|l| l == value);
         match self.table.as_str() {
-            "samples" => {
-                let wanted: Vec<(&str, &str)> = self.labels.iter().filter(|(k, _)| *k != "metric").collect();
-                tables
-                    .samples
-                    .rows
-                    .iter()
-                    .any(|r| is("metric", &r.metric) && r.labels.contains(&wanted) && within(r.observed_at))
-            }
+            "samples" => self.samples(recording).next().is_some(),
             "requests" => tables.requests.rows.iter().any(|r| is("operation", &r.operation) && within(r.intended_at)),
             "sessions" => tables.sessions.rows.iter().any(|r| {
                 is("true_state", &r.true_state)

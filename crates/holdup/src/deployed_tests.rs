@@ -4,8 +4,15 @@ use std::path::{Path, PathBuf};
 
 use saphyr_parser::{Event, Parser};
 
-const FOLDERS: [&str; 5] =
-    ["packaging", "packaging/kubernetes", ".github", ".github/ISSUE_TEMPLATE", ".github/workflows"];
+const FOLDERS: [&str; 7] = [
+    "packaging",
+    "packaging/gitlab",
+    "packaging/kubernetes",
+    ".github",
+    ".github/ISSUE_TEMPLATE",
+    ".github/actions/holdup-gate",
+    ".github/workflows",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -98,4 +105,22 @@ fn every_deployed_file_names_this_version() {
     for name in [format!("holdup_{version}_amd64.deb"), format!("holdup-{version}-oci.tar")] {
         assert!(page.contains(&name), "docs/install.md: no {name}");
     }
+}
+
+/// The gate's flags are in scripts, each with a value.
+#[test]
+fn pipelines_call_the_gate_with_flags_that_it_has() {
+    let mut asked = 0;
+    for (path, text) in files().filter(|(_, text)| text.contains("holdup gate \"")) {
+        let lines = text.lines().filter(|line| line.contains("set -- ") || line.contains("flags"));
+        let flags =
+            lines.flat_map(|line| line.split([' ', '(', ';'])).filter(|word| word.len() > 2 && word.starts_with("--"));
+        let flags: std::collections::BTreeSet<&str> = flags.collect();
+        let words: Vec<&str> =
+            ["gate", "recording"].into_iter().chain(flags.iter().flat_map(|flag| [*flag, "60"])).collect();
+        accepted(&words).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(flags.len() >= 7, "{}: {flags:?}", path.display());
+        asked += 1;
+    }
+    assert_eq!(asked, 2, "the action and GitLab's template");
 }

@@ -5,6 +5,7 @@
 mod terminal;
 
 mod around;
+mod bundle;
 mod charts;
 mod commands;
 mod descriptors;
@@ -60,6 +61,7 @@ Examples:
   holdup capacity search.yaml --vary cpu=1,2 --cgroup app     its capacity, and the gain from twice the CPU
   holdup diagnose recordings/first                            judge a recording again
   holdup compare recordings/before recordings/after           what is better, worse, or unclear
+  holdup gate recordings/build --baselines baselines --branch b --commit c   fail a pull request that is slower
   holdup top mysql://holdup@127.0.0.1:3306                    the true state of a database's sessions
   holdup digest /var/log/mysql/slow.log                       rank the statements in a database's log
   holdup replay slow.log --to mysql://app@127.0.0.1:3306/shop  send a log's statements to another server
@@ -76,6 +78,7 @@ enum Command {
     Watch(commands::watch::Args),
     Diagnose(commands::diagnose::Args),
     Compare(commands::compare::Args),
+    Gate(commands::gate::Args),
     Digest(Box<commands::digest::Args>),
     Advise(commands::advise::Args),
     Replay(Box<commands::replay::Args>),
@@ -84,6 +87,8 @@ enum Command {
     Settle(commands::settle::Args),
     Doctor(commands::doctor::Args),
     Explain(commands::explain::Args),
+    Bundle(commands::bundle::Args),
+    Mcp(commands::mcp::Args),
     Init(commands::init::Args),
     Generate(commands::generate::Args),
     Import(commands::import::Args),
@@ -124,6 +129,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Watch(args) => commands::watch::run(args),
         Command::Diagnose(args) => commands::diagnose::run(args),
         Command::Compare(args) => commands::compare::run(args),
+        Command::Gate(args) => commands::gate::run(args),
         Command::Digest(args) => commands::digest::run(*args),
         Command::Advise(args) => commands::advise::run(args),
         Command::Replay(args) => commands::replay::run(*args),
@@ -131,6 +137,8 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Top(args) => commands::top::run(args),
         Command::Settle(args) => commands::settle::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
+        Command::Bundle(args) => commands::bundle::run(args),
+        Command::Mcp(args) => commands::mcp::run(&args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Init(args) => commands::init::run(args),
         Command::Generate(args) => commands::generate::run(&args),

@@ -1,7 +1,9 @@
-//! A comparison as Markdown, for pull requests and journals.
+//! Comparisons and the answer of a gate as Markdown, for pull requests and journals.
 
 use std::fmt::Write as _;
 
+use holdup_compare::recordings::gate::Gate;
+use holdup_compare::recordings::history::Figure;
 use holdup_compare::recordings::{Cell, Change, Comparison, Row, words};
 
 use crate::terminal::visible::one_line;
@@ -55,6 +57,37 @@ fn against(cell: &Cell, row: &Row) -> Option<[String; 2]> {
         let _ = write!(verdict, "; {n} repeats would tell");
     }
     Some([change, verdict])
+}
+
+/// A pull request's comment: the answer, the figures behind it, and the base branch's course.
+pub fn gate(gate: &Gate, all: bool) -> String {
+    let mut out = format!("### holdup gate: {}\n\n", words::verdict(gate.verdict));
+    let history = &gate.history;
+    if let Some(told) = &gate.comparison {
+        out.push_str(&comparison(told, all));
+        let _ = writeln!(out, "- The base branch: {}", escape(&history.headline));
+        return out;
+    }
+    let _ = writeln!(out, "**{}**", escape(&gate.headline));
+    let is_shown = |figure: &&Figure| all || figure.is_headline || figure.verdict != Change::NoDifference;
+    let shown: Vec<&Figure> = history.figures.iter().filter(is_shown).collect();
+    if !shown.is_empty() {
+        out.push_str("\n|  | before | now | verdict |\n| :--- | ---: | ---: | :--- |\n");
+    }
+    for figure in shown {
+        let change = figure.standing();
+        let value = |value: Option<f64>| value.map_or("-".to_owned(), |value| words::value(value, &figure.unit));
+        let (before, level) = (change.map(|change| change.before), change.map(|change| change.level));
+        let now = level.or(figure.values.last().copied().flatten());
+        let since = change.map_or(String::new(), |change| format!(" since {}", escape(&change.since_build)));
+        let (name, verdict) = (escape(&figure.indicator), words::verdict(figure.verdict));
+        let _ = writeln!(out, "| {name} | {} | {} | {verdict}{since} |", value(before), value(now));
+    }
+    for text in &history.left_out {
+        let _ = write!(out, "\n- Left out: {}.", escape(text));
+    }
+    out.push('\n');
+    out
 }
 
 /// Escapes foreign text, so that it stays text.

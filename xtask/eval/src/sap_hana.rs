@@ -1,11 +1,14 @@
 //! The exam on SAP HANA's own performance tests (SAP/performance-regression-data-set, CC-BY-4.0): 25 series over builds,
-//! five of them with a regression and its place. The gate of a history looks at each series as a CI job would: after
-//! every build, at what was measured so far.
+//! five of them with a regression and its place. `holdup gate`'s judge looks at each series as a CI job would: after
+//! every build, at what was measured so far. It is asked both of its questions: whether the branch got worse for good,
+//! and whether this build, were it a pull request, is worse than the branch.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use holdup_compare::recordings::history::{FALSE_ALARMS, is_large, steps};
+use holdup_compare::recordings::gate::{Question, gate};
+use holdup_compare::recordings::history::LastingChange;
+use holdup_compare::recordings::{Change, Group, Options, Run};
 use serde_json::{Value, json};
 
 /// A place this far (measurements) from the right one is right.
@@ -46,6 +49,8 @@ struct Answer {
     looks: usize,
     /// For each look that alarmed: the last measurement it saw, and the last one before the regression it named.
     alarms: Vec<(usize, usize)>,
+    /// Looks at which the build, as a pull request, would have failed.
+    failed: usize,
 }
 
 impl Answer {
@@ -81,12 +86,14 @@ pub fn run(folder: &Path, is_json: bool) -> Result<()> {
     let false_alarms = answers.iter().filter(|a| !a.has_regression() && !a.alarms.is_empty()).count();
     let looks: usize = answers.iter().map(|answer| answer.looks).sum();
     let regressions = answers.iter().filter(|answer| answer.has_regression()).count();
+    let (failed, others) =
+        answers.iter().filter(|a| !a.has_regression()).fold((0, 0), |n, a| (n.0 + a.failed, n.1 + a.looks));
     if is_json {
         let series: Vec<Value> = answers.iter().map(series).collect();
         println!(
             "{:#}",
             json!({ "regressions": regressions, "found": found, "others": answers.len() - regressions,
-                "false_alarms": false_alarms, "looks": looks, "series": series })
+                "false_alarms": false_alarms, "looks": looks, "failed_as_pull_request": failed, "looks_at_others": others, "series": series })
         );
         return Ok(());
     }
@@ -95,6 +102,7 @@ pub fn run(folder: &Path, is_json: bool) -> Result<()> {
     }
     println!("found {found} of {regressions} regressions, at their place +-{NEAR} measurements");
     println!("alarmed in {false_alarms} of {} others, at any of {looks} looks in all", answers.len() - regressions);
+    println!("as pull requests {failed} of {others} builds of the others would have failed");
     Ok(())
 }
 
@@ -104,13 +112,31 @@ fn answer(folder: &Path, label: Label) -> Result<Answer> {
     let rows: Vec<Row> =
         reader.deserialize().collect::<Result<_, _>>().with_context(|| format!("failed to read {}", path.display()))?;
     let builds: Vec<Build> = rows.chunk_by(|a, b| a.build == b.build).map(build).collect();
-    let values: Vec<f64> = builds.iter().map(|build| build.value).collect();
-    let alarm = |seen: usize| {
-        let found = steps(&values[..seen], FALSE_ALARMS, &is_large);
-        let worse = found.iter().rev().find(|step| step.stands && step.after > step.before)?;
-        Some((builds[seen - 1].last, builds[worse.at - 1].last))
+    let groups: Vec<Group> = builds.iter().enumerate().map(|(at, build)| group(at, build)).collect();
+    let asked = |seen: usize, question| {
+        let (build, before) = (&groups[seen - 1], &groups[..seen - 1]);
+        gate(before, "main", build, question, Options::default())
     };
-    Ok(Answer { label, looks: builds.len(), alarms: (1..=builds.len()).filter_map(alarm).collect() })
+    let alarm = |seen: usize| {
+        let answer = asked(seen, Question::Lasting);
+        let changes = answer.history.figures.first().filter(|_| answer.verdict == Change::Worse)?.changes.clone();
+        let worse = changes.into_iter().rev().find(|change| change.stands && change.level > change.before)?;
+        Some((builds[seen - 1].last, builds[place(&worse)].last))
+    };
+    let fails = |seen: &usize| asked(*seen, Question::Change).verdict == Change::Worse;
+    let failed = (1..=builds.len()).filter(fails).count();
+    Ok(Answer { label, looks: builds.len(), alarms: (1..=builds.len()).filter_map(alarm).collect(), failed })
+}
+
+/// A build as the gate knows it, by its place.
+fn group(at: usize, build: &Build) -> Group {
+    let name = at.to_string();
+    Group { runs: vec![Run::from_figure(&name, "duration", "ms", build.value)], name }
+}
+
+/// The place of the last build before `change`.
+fn place(change: &LastingChange) -> usize {
+    change.after_build.parse().unwrap_or(0)
 }
 
 fn build(rows: &[Row]) -> Build {
@@ -122,6 +148,7 @@ fn build(rows: &[Row]) -> Build {
 
 fn series(answer: &Answer) -> Value {
     json!({ "series": answer.label.file, "kind": answer.label.kind, "change": answer.label.change, "looks": answer.looks,
+        "failed_as_pull_request": answer.failed,
         "alarms": answer.alarms.iter().map(|(seen, place)| json!({ "seen": seen, "place": place })).collect::<Vec<_>>() })
 }
 
@@ -134,5 +161,8 @@ fn line(answer: &Answer) -> String {
         _ => "no alarm".to_owned(),
     };
     let truth = if answer.has_regression() { format!("after {}", answer.label.change) } else { "none".to_owned() };
-    format!("{}  {:<16} {truth:<10} {:>4} looks  {said}", answer.label.file, answer.label.kind, answer.looks)
+    format!(
+        "{}  {:<16} {truth:<10} {:>4} looks  {said}; {} pull requests would fail",
+        answer.label.file, answer.label.kind, answer.looks, answer.failed
+    )
 }

@@ -11,6 +11,7 @@ mod cost;
 mod estimate;
 mod facts;
 mod family;
+pub mod gate;
 pub mod history;
 mod judge;
 mod measure;

@@ -103,6 +103,17 @@ impl Run {
         measures.extend(indicator_measures(diagnosis));
         Self { name: name.into(), round, facts, measures }
     }
+
+    /// A run of which only one figure is known, e.g. from another tool's history: less of it is better.
+    pub fn from_figure(name: &str, indicator: &str, unit: &str, value: f64) -> Self {
+        let measure = Measure {
+            is_headline: true,
+            needs: Precondition::Nothing,
+            spread: TIME_SPREAD,
+            ..Measure::new(Section::Requests, indicator, unit, value)
+        };
+        Self { name: name.to_owned(), round: None, facts: Facts::default(), measures: vec![measure] }
+    }
 }
 
 /// The name of all operations together.

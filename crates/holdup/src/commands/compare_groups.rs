@@ -103,7 +103,10 @@ fn is_recording(path: &Path) -> bool {
 }
 
 /// The recordings in `folder`, sorted by name.
-fn inside(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+///
+/// # Errors
+/// If it has none.
+pub fn inside(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let entries = std::fs::read_dir(folder)
         .map_err(|error| Failure::Unusable(format!("{}: {error}; name a recording's folder", folder.display())))?;
     let mut found: Vec<PathBuf> =

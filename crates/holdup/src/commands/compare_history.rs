@@ -27,7 +27,10 @@ pub(super) fn read(inputs: &Inputs, since: Option<&str>, options: Options) -> Re
 }
 
 /// Reads the builds, one recording after the other, and puts them in order of time.
-fn in_order(named: &[NamedGroup], inputs: &Inputs) -> Result<Vec<Group>, Failure> {
+///
+/// # Errors
+/// If a recording cannot be read.
+pub(super) fn in_order(named: &[NamedGroup], inputs: &Inputs) -> Result<Vec<Group>, Failure> {
     let all: usize = named.iter().map(|build| build.recordings.len()).sum();
     let mut progress = Line::new(all < 2);
     let mut builds: Vec<(i64, Group)> = Vec::new();

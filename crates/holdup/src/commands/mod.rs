@@ -1,6 +1,7 @@
 //! One subcommand per file: its arguments with their help, and its calls into the libraries.
 
 pub mod advise;
+pub mod bundle;
 pub mod capacity;
 pub mod compare;
 mod compare_groups;
@@ -17,6 +18,7 @@ pub mod disk;
 pub mod disk;
 pub mod doctor;
 pub mod explain;
+pub mod gate;
 pub mod generate;
 mod http_args;
 pub mod import;
@@ -25,6 +27,7 @@ pub mod lab;
 mod load_args;
 mod log_args;
 pub mod man;
+pub mod mcp;
 mod moment;
 mod output_args;
 mod pipeline_args;

@@ -26,6 +26,15 @@ pub struct WindowArgs {
 }
 
 impl WindowArgs {
+    /// The part between two times, as the command line has them.
+    ///
+    /// # Errors
+    /// If one has another form.
+    pub fn between(from: Option<&str>, to: Option<&str>) -> Result<Self, String> {
+        let [from, to] = [from, to].map(|text| text.map(moment).transpose());
+        Ok(Self { from: from?, to: to?, last: None })
+    }
+
     /// Whether a part was named.
     pub fn is_given(&self) -> bool {
         self.from.is_some() || self.to.is_some() || self.last.is_some()

@@ -60,7 +60,7 @@ pub fn document(name: &str, seconds: f64, cases: &[Case]) -> String {
             End::Met => writeln!(out, "/>"),
             End::Missed(why) => {
                 let why = escaped(why);
-                writeln!(out, ">\n      <failure type=\"objective\" message=\"{why}\">{why}</failure>\n    </testcase>")
+                writeln!(out, ">\n      <failure type=\"missed\" message=\"{why}\">{why}</failure>\n    </testcase>")
             }
             End::NotJudged(why) => {
                 writeln!(out, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped(why))

@@ -8,7 +8,7 @@
 mod csv;
 mod endpoint;
 mod json;
-mod junit;
+pub mod junit;
 mod protobuf;
 mod remote_write;
 mod request;

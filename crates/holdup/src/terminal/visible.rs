@@ -23,13 +23,23 @@ fn write_out(out: &mut String, c: char) {
     }
 }
 
-fn escaped(text: &str, is_kept: fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(|c| is_acting(c) && !is_kept(c)) {
+/// Whether `c` cannot be seen, so that a reader of bytes gets words that a person does not: soft hyphen,
+/// joiners, variation selectors, tags.
+fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+fn escaped(text: &str, is_escaped: fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(is_escaped) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if is_acting(c) && !is_kept(c) {
+        if is_escaped(c) {
             write_out(&mut out, c);
         } else {
             out.push(c);
@@ -40,12 +50,18 @@ fn escaped(text: &str, is_kept: fn(char) -> bool) -> Cow<'_, str> {
 
 /// Makes a text of several lines safe.
 pub fn shown(text: &str) -> Cow<'_, str> {
-    escaped(text, is_layout)
+    escaped(text, |c| is_acting(c) && !is_layout(c))
 }
 
 /// Makes a text safe for a single line.
 pub fn one_line(text: &str) -> Cow<'_, str> {
-    escaped(text, |_| false)
+    escaped(text, is_acting)
+}
+
+/// Makes a text of several lines safe for other readers than a terminal: everything that cannot be seen is
+/// written out, too.
+pub fn all_written_out(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| is_acting(c) && !is_layout(c) || is_invisible(c))
 }
 
 /// Makes JSON safe whose strings will be shown: control characters are written out twice, so that a

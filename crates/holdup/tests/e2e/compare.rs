@@ -129,7 +129,7 @@ fn builds(folder: &Path, first: &str, then: &str) {
 #[test]
 fn a_history_names_the_build_since_which_it_is_worse() {
     let dir = tempfile::tempdir().unwrap();
-    builds(dir.path(), "hidden-queue-fixed", "hidden-queue-decoy");
+    builds(dir.path(), "throughput-ceiling-fixed", "throughput-ceiling-decoy");
     let text = compare(&["--history"], &[dir.path()]);
     assert_eq!(text.code(), Some(0), "{}", text.stderr);
     assert!(text.stdout.starts_with("worse since v11: "), "{}", text.stdout);
@@ -159,4 +159,54 @@ fn a_history_that_got_better_passes_the_gate() {
     let gate = compare(&["--history", "--fail-on", "worse"], &[dir.path()]);
     assert_eq!(gate.code(), Some(0), "{}", gate.stderr);
     assert!(gate.stdout.starts_with("better since v11: "), "{}", gate.stdout);
+}
+
+/// A baseline that pipelines of the base branch fill, and the pull requests that it judges.
+#[test]
+fn a_gate_keeps_baselines_and_judges_pull_requests_by_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let baselines = dir.path().join("baselines");
+    let (junit, comment) = (dir.path().join("gate.xml"), dir.path().join("gate.md"));
+    let gate = |name: &str, branch: &str, commit: &str, more: &[&str]| {
+        let mut command = holdup(["gate"]);
+        command.arg(fixture(name)).args(["--branch", branch, "--commit", commit, "--baselines"]).arg(&baselines);
+        finish(command.arg("--junit").arg(&junit).arg("--markdown").arg(&comment).args(more), 60)
+    };
+    let kept = |branch: &str| std::fs::read_dir(baselines.join(branch)).map_or(0, |entries| entries.flatten().count());
+    let first = gate("demo-fixed", "feature/x", "f1", &[]);
+    assert_eq!(first.code(), Some(0), "{}", first.stderr);
+    assert_eq!(first.stdout.trim(), "main has no build yet to compare f1 with");
+    assert!(std::fs::read_to_string(&junit).unwrap().contains("<skipped message=\"main has no build yet"), "{junit:?}");
+    for commit in ["c1", "c2", "c3", "c4"] {
+        let done = gate("demo-fixed", "main", commit, &["--keep", "3"]);
+        assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    }
+    assert_eq!((kept("main"), kept("feature%2fx")), (3, 0));
+
+    let worse = gate("demo-faulty", "feature/x", "f2", &[]);
+    assert_eq!(worse.code(), Some(1), "{}{}", worse.stdout, worse.stderr);
+    assert!(worse.stderr.contains("f2 is worse than main (3 builds): "), "{}", worse.stderr);
+    let (xml, text) = (std::fs::read_to_string(&junit).unwrap(), std::fs::read_to_string(&comment).unwrap());
+    assert!(xml.contains("<failure type=\"missed\" message=\"worse: 2"), "{xml}");
+    assert!(text.starts_with("### holdup gate: worse\n\n**f2 is worse than main (3 builds): "), "{text}");
+    assert!(
+        text.contains("| main (3 builds) | f2 |") && text.contains("- The base branch: 4 builds are too few"),
+        "{text}"
+    );
+    let same = gate("demo-fixed", "feature/x", "f3", &["--json", "--since", "c3"]);
+    assert_eq!(same.code(), Some(0), "{}", same.stderr);
+    assert_eq!(
+        (&same.json()["verdict"], &same.json()["level"]),
+        (&"no_difference".into(), &serde_json::json!(["c3", "c4"]))
+    );
+
+    for (name, more, said) in [
+        ("cpu-saturated", &[][..], "no build of main measured the same as f4: "),
+        ("demo-fixed", &["--since", "c1"], "--since c1 names none of the 3 builds of main in "),
+        ("no-such", &[], "name a recording's folder"),
+    ] {
+        let done = gate(name, "feature/x", "f4", &[more, &["--keep", "5"]].concat());
+        assert_eq!((done.code(), kept("feature%2fx")), (Some(2), 0), "{}", done.stdout);
+        assert!(done.stderr.contains(said), "{}", done.stderr);
+    }
 }

@@ -42,6 +42,7 @@ fn names_of_a_recording_are_shown_and_not_sent() {
     shown_only(&run, "]52;c;");
     shown_only(&finish(holdup(["run", "--check"]).arg(&file), 30), "]52;c;");
     shown_only(&finish(holdup(["diagnose"]).arg(&out), 60), "]52;c;");
+    shown_only(&finish(holdup(["bundle"]).arg(&out), 60), "]52;c;");
     let json = finish(holdup(["diagnose", "--json"]).arg(&out), 60);
     shown_only(&json, "\\u001b]52;c;");
     assert!(json.json().to_string().contains("]52;c;"));

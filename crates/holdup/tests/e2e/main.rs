@@ -36,6 +36,7 @@ mod instants;
 mod kubernetes;
 mod lab;
 mod mariadb;
+mod mcp;
 mod mixes;
 mod mongodb;
 mod objectives;

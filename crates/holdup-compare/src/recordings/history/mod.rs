@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use self::step::{BEFORE, SINCE};
 pub use self::step::{Step, steps};
 use super::judge::MATTERS;
-use super::measure::{Measure, Scale};
+use super::measure::{Measure, Precondition, Scale};
 use super::outcome::{Change, Row, Section};
 use super::{Group, Options, UsableGroup, empty_rows, figure};
 
@@ -111,12 +111,15 @@ fn one(
     let newest = builds.last()?;
     let measure = newest.samples(row)?.first()?.measure.clone();
     let facts = &newest.runs.first()?.facts;
+    let needs_service = !matches!(measure.needs, Precondition::Nothing | Precondition::SameOperations);
     let values: Vec<Option<f64>> = builds
         .iter()
         .zip(&row.cells)
         .map(|(build, cell)| {
+            let spoiled = || build.runs.iter().find_map(|run| run.facts.spoiled.clone());
             let other =
                 build.runs.iter().find_map(|run| run.facts.incomparable(facts, &measure, options.across_machines));
+            let other = other.or_else(|| needs_service.then(spoiled).flatten());
             if let Some(why) = other.filter(|_| row.is_headline && cell.value.is_some()) {
                 left_out.push(format!("{}: {why}", build.group.name));
                 return None;
