@@ -53,7 +53,7 @@ mod tests {
     use super::count;
 
     #[test]
-    fn workers_are_told_by_the_names_that_the_kernel_keeps() {
+    fn the_names_that_the_kernel_keeps_tell_workers() {
         let counted = |names: &[&str]| count(names.iter().copied());
         let tomcat = ["http-nio-8080-e", "http-nio-8080-e", "http-nio-8080-P", "http-nio-8080-A", "C2 CompilerThre"];
         assert_eq!(counted(&tomcat), Some(2));

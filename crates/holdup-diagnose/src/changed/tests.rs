@@ -78,7 +78,7 @@ fn a_change_that_was_undone_before_is_not_told() {
 }
 
 #[test]
-fn rows_that_a_new_trigger_reads_are_no_other_plan_of_the_statement() {
+fn a_new_trigger_reads_rows_without_another_plan_of_the_statement() {
     let labels = [
         ("what", "trigger"),
         ("on", "orders"),

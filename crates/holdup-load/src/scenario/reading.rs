@@ -106,13 +106,12 @@ impl Scenario {
         let thresholds = objectives::parse(filled("thresholds")?.as_ref(), &of_load.collect::<Vec<_>>())?;
         let watch = filled("watch")?;
         let watch = watch.as_ref().map_or(&[][..], Node::list).iter().map(|n| n.text().map(str::to_owned));
-        let pipeline = filled("pipeline")?.as_ref().map_or(Ok(Vec::new()), pipeline::parse)?;
-        let probes = probe::parse(filled("probe")?.as_ref(), &target)?;
         let name = filled("name")?;
         let luck = sessions.as_ref().filter(|_| map.get("seed").is_none()).map(|_| luck);
         let text = kept.to_owned() + &remarks(section.remark.as_deref(), inputs, luck);
         let http = http(&map, sessions.is_some() && target.sql.is_none())?;
         let scenario = Self {
+            probes: probe::parse(filled("probe")?.as_ref(), &target)?,
             name: name.as_ref().map_or(Ok("run"), Node::text)?.to_owned(),
             target,
             load: section.load,
@@ -126,8 +125,7 @@ impl Scenario {
             search: section.search,
             thresholds,
             watch: watch.collect::<Result<_, _>>()?,
-            pipeline,
-            probes,
+            pipeline: filled("pipeline")?.as_ref().map_or(Ok(Vec::new()), pipeline::parse)?,
             warm_up: section.warm_up,
             shard: inputs.share,
             start_at: None,

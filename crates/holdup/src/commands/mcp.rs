@@ -73,7 +73,7 @@ const TOOLS: [Definition; 6] = [
         &[RECORDING],
         &[FROM, TO],
     ),
-    ("explain", "Explain a cause: what it is, how it is recognised, its look-alikes, its fix.", &[CAUSE], &[]),
+    ("explain", "Explain a cause: how it is recognised, its look-alikes, its fix.", &[CAUSE], &[]),
 ];
 
 /// For the assistant, once at the start.

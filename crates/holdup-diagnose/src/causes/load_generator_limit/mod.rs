@@ -71,8 +71,10 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         && case.share(lag_ms + queued_ms) >= MATTERS
         && (!waits.is_service_slower() || case.validity.limits().iter().any(|(_, r)| r.limit == Limit::Busy));
     // An idle service would need as many as well, and nothing in this one shows why it is slower.
-    let is_all =
-        case.share(queued_ms) >= ALL && of_service.is_none() && is_capped(case) && !waits.would_suffice_unloaded(case);
+    let is_all = case.share(queued_ms) >= ALL
+        && of_service.is_none()
+        && is_capped(case)
+        && !waits.would_suffice(case, waits.unloaded_ms);
     let capped = case.share(queued_ms) >= MATTERS && (!waits.is_service_slower() || is_all);
     let held = of_service.filter(|(_, ms)| capped && waits.would_suffice_without(case, *ms));
     let (explains_ms, mut evidence, fixes) = if full || case.share(lag_ms) >= MATTERS {
@@ -153,11 +155,6 @@ impl OwnWaits {
     /// takes.
     fn would_suffice_without(&self, case: &Case<'_>, ms: f64) -> bool {
         ms >= MOST * self.service_ms && self.would_suffice(case, self.service_ms - ms)
-    }
-
-    /// Whether they would if the service were as fast as without load: then it is what holds them.
-    fn would_suffice_unloaded(&self, case: &Case<'_>) -> bool {
-        self.would_suffice(case, self.unloaded_ms)
     }
 
     /// The same if each request took `ms`, by Little's law.

@@ -41,7 +41,7 @@ pub(super) fn judge(
     let slow = case.slow();
     let (mut same_ms, mut same) = (0.0, Vec::new());
     let changes = Changes::for_case(case);
-    // What a new trigger reads is no plan of the statement.
+    // A new trigger reads for itself, and not by a plan of the statement.
     for of in slower.iter().filter(|of| changes.trigger_of(&of.now.text).is_none()) {
         let Some(read) = RowsRead::of(case, of, before).filter(is_same_result) else { continue };
         let more = !is_of_growth(&read) && read.each.1 >= READS * read.each.0 && read.each.1 - read.each.0 >= ROWS;
