@@ -113,19 +113,18 @@ fn answer(folder: &Path, label: Label) -> Result<Answer> {
         reader.deserialize().collect::<Result<_, _>>().with_context(|| format!("failed to read {}", path.display()))?;
     let builds: Vec<Build> = rows.chunk_by(|a, b| a.build == b.build).map(build).collect();
     let groups: Vec<Group> = builds.iter().enumerate().map(|(at, build)| group(at, build)).collect();
-    let asked = |seen: usize, question| {
+    let (mut alarms, mut failed) = (Vec::new(), 0);
+    for seen in 1..=builds.len() {
         let (build, before) = (&groups[seen - 1], &groups[..seen - 1]);
-        gate(before, "main", build, question, Options::default())
-    };
-    let alarm = |seen: usize| {
-        let answer = asked(seen, Question::Lasting);
-        let changes = answer.history.figures.first().filter(|_| answer.verdict == Change::Worse)?.changes.clone();
-        let worse = changes.into_iter().rev().find(|change| change.stands && change.level > change.before)?;
-        Some((builds[seen - 1].last, builds[place(&worse)].last))
-    };
-    let fails = |seen: &usize| asked(*seen, Question::Change).verdict == Change::Worse;
-    let failed = (1..=builds.len()).filter(fails).count();
-    Ok(Answer { label, looks: builds.len(), alarms: (1..=builds.len()).filter_map(alarm).collect(), failed })
+        // Both questions have one history, which is the whole answer on the branch itself.
+        let answer = gate(before, "main", build, Question::Change, Options::default());
+        failed += usize::from(answer.verdict == Change::Worse);
+        let is_worse = answer.history.verdict == Change::Worse;
+        let changes = answer.history.figures.first().filter(|_| is_worse).map_or(&[][..], |figure| &figure.changes);
+        let worse = changes.iter().rev().find(|change| change.stands && change.level > change.before);
+        alarms.extend(worse.map(|worse| (builds[seen - 1].last, builds[place(worse)].last)));
+    }
+    Ok(Answer { label, looks: builds.len(), alarms, failed })
 }
 
 /// A build as the gate knows it, by its place.

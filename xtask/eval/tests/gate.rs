@@ -74,4 +74,6 @@ fn a_database_s_own_regressions_are_found_where_they_are() {
     let scores = scores("sap-hana", &folder);
     assert_eq!((&scores["found"], &scores["regressions"]), (&5.into(), &5.into()), "{scores:#}");
     assert!(scores["false_alarms"].as_u64().unwrap() <= 1, "{scores:#}");
+    let share = |part: &str, all: &str| scores[part].as_f64().unwrap() / scores[all].as_f64().unwrap();
+    assert!(share("failed_as_pull_request", "looks_at_others") <= 0.02, "{scores:#}");
 }
