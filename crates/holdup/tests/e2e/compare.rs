@@ -195,6 +195,9 @@ fn a_gate_keeps_baselines_and_judges_pull_requests_by_them() {
     );
     let same = gate("demo-fixed", "feature/x", "f3", &["--json", "--since", "c3"]);
     assert_eq!(same.code(), Some(0), "{}", same.stderr);
+    let file = dir.path().join("gate.json");
+    std::fs::write(&file, &same.stdout).unwrap();
+    python::check("contract.py", &["gate", file.to_str().unwrap()]);
     assert_eq!(
         (&same.json()["verdict"], &same.json()["level"]),
         (&"no_difference".into(), &serde_json::json!(["c3", "c4"]))

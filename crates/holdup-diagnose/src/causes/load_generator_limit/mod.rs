@@ -71,10 +71,8 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         && case.share(lag_ms + queued_ms) >= MATTERS
         && (!waits.is_service_slower() || case.validity.limits().iter().any(|(_, r)| r.limit == Limit::Busy));
     // An idle service would need as many as well, and nothing in this one shows why it is slower.
-    let is_all = case.share(queued_ms) >= ALL
-        && of_service.is_none()
-        && is_capped(case)
-        && !waits.would_suffice(case, waits.unloaded_ms);
+    let is_unheld = of_service.is_none() && !waits.would_suffice(case, waits.unloaded_ms);
+    let is_all = is_unheld && case.share(queued_ms) >= ALL && is_capped(case);
     let capped = case.share(queued_ms) >= MATTERS && (!waits.is_service_slower() || is_all);
     let held = of_service.filter(|(_, ms)| capped && waits.would_suffice_without(case, *ms));
     let (explains_ms, mut evidence, fixes) = if full || case.share(lag_ms) >= MATTERS {
