@@ -58,7 +58,7 @@ fn full_queue(stage: &Course<'_>, next: &Course<'_>, since: i64, peak: i64) -> O
     let (own_before, (came_before, before)) = flow(stage.window.from, since)?;
     let (own, (came, now)) = flow(full, peak)?;
     let (fed_before, fed) = (came_before / own_before, came / own);
-    let is_fed = (fed - fed_before).abs() <= ALIKE * fed.max(fed_before);
+    let is_fed = (fed + fed_before).is_finite() && (fed - fed_before).abs() <= ALIKE * fed.max(fed_before);
     if now > SLOWER * before || !is_fed {
         return None;
     }
