@@ -6,7 +6,7 @@ use holdup_signals::app::pipeline::Course;
 
 use super::stages::{Piece, SLOWER, piece};
 use crate::causes::parts::present::Shown;
-use crate::stages::per_second;
+use crate::stages::{outlook, per_second};
 use crate::strength::NONE;
 
 /// A queue that stays within this share of its height is full.
@@ -31,7 +31,8 @@ pub(super) fn linked(stages: &[Course<'_>], mut pieces: Vec<Option<Piece>>) -> S
         if let Some(full) = full_queue(stage, next, since, peak) {
             let lag = stage.lag_at(peak);
             let waits = format!("waits for {}: {full}; it is {} s behind itself", next.name, thousands(lag));
-            let holds = format!("does not keep up and holds back {}: {full}", stage.name);
+            let behind = format!("{} is {} s behind{}", stage.name, thousands(lag), outlook(stage));
+            let holds = format!("does not keep up and holds back {}: {full}; {behind}", stage.name);
             let own = pieces[at].take().filter(|(own, _)| *own >= strength);
             pieces[at] = Some(own.unwrap_or_else(|| piece(next, strength, lag, &holds)));
             pieces[at - 1] = Some(piece(stage, NONE, lag, &waits));
@@ -58,7 +59,7 @@ fn full_queue(stage: &Course<'_>, next: &Course<'_>, since: i64, peak: i64) -> O
     let (own_before, (came_before, before)) = flow(stage.window.from, since)?;
     let (own, (came, now)) = flow(full, peak)?;
     let (fed_before, fed) = (came_before / own_before, came / own);
-    let is_fed = (fed - fed_before).abs() <= ALIKE * fed.max(fed_before);
+    let is_fed = (fed + fed_before).is_finite() && (fed - fed_before).abs() <= ALIKE * fed.max(fed_before);
     if now > SLOWER * before || !is_fed {
         return None;
     }

@@ -187,6 +187,7 @@ fn a_stage_before_a_full_queue_is_held_back_and_not_slow() {
     let holds =
         "index does not keep up and holds back apply: its queue is full (500 items) and 20/s leave it, before 9";
     assert!(found[0].starts_with(holds), "{found:?}");
+    assert!(found[0].ends_with("; apply is 91 s behind; its backlog still grows"), "{found:?}");
     assert!(found[1].starts_with("apply waits for index: its queue is full"), "{found:?}");
     // One that needs half a minute to fill.
     let (chance, found) = texts(&bounded(steady, 20.0, 2_400.0));
@@ -267,6 +268,10 @@ fn the_table_tells_when_a_backlog_is_gone() {
     assert_eq!((row.in_per_second, row.out_per_second, row.backlog), (Some(100.0), Some(150.0), 2_050.0));
     assert_eq!((row.outlook.as_str(), row.gone_in_s, row.lag_s), ("gone", Some(41.0), 21.0));
     assert_eq!(row.wait_s, Some(13.667));
+    let held_back = bounded(steady, 20.0, 500.0).with(crate::stages::report);
+    assert_eq!(held_back.iter().map(|row| row.outlook.as_str()).collect::<Vec<_>>(), ["grows", "stays"]);
+    let well = bounded(steady, 100.0, 500.0).with(crate::stages::report);
+    assert!(well.iter().all(|row| row.outlook == "keeps_up" && row.gone_in_s.is_none()), "{well:?}");
     let table = crate::stages::table(&rows);
     assert!(table.contains("apply") && table.contains("150/s") && table.ends_with("gone in 41 s\n"), "{table}");
 }
