@@ -28,7 +28,7 @@ pub const DEFINITION: Definition = Definition {
 
 const DOC: Doc = Doc {
     title: "A stage of the pipeline falls behind",
-    what: "A consumer group of Kafka works more slowly than records come in, or does not work at all, while producers send no more than before. Most often what it calls for each record got slow (its database, an index, another service); or it has too few partitions or members, is rebalanced again and again, or has ended. With the stages named in order (--pipeline), a stage that a full queue holds back is told from a slow one.",
+    what: "A consumer group of Kafka works more slowly than records come in, or does not work at all, while producers send no more than before. Most often what it calls for each record got slow (its database, an index, another service); or it has too few partitions or members, is rebalanced again and again, or has ended. With the stages named in order (--pipeline), a stage that a full queue holds back stands apart from a slow one.",
     hurts: "What the stage makes of records is late by its lag: a search index, a cache, a report show old data. A lag beyond the topic's retention loses records.",
     needs: "Backlog, lag and committed offsets of the group, and the ends of the topic's partitions (--watch kafka://HOST:PORT), from before the lag grew. Or what counts the work of the stages that --pipeline names.",
     predicts: "The lag grows although records come in as before. The group takes fewer of them, or none, and the next stage gets less. A stage before a full queue is as slow as the one behind it.",
