@@ -68,55 +68,74 @@ pub(super) fn by_rounds(index: &Index, whole: Window) -> ClientView {
     let rise =
         |pair: &[i64]| Some(Rise { window: Window { from: pair[0], to: pair[1] }, requests: *counted.get(&pair[1])? });
     let rises: Vec<Rise> = instants.windows(2).filter_map(rise).collect();
-    // Each interval has the mean of those that it is joined with.
-    let means = spent(joined(&rises, &in_flight), &in_flight).seconds;
-    let within = |rise: &Rise| {
-        let of = means.iter().find(|mean| mean.window.contains(rise.window.from))?;
-        Some(Second::of_mean(rise.window, of.response_ms.mean()?, rise.requests.round() as u64))
-    };
-    let answered = rises.iter().filter(|rise| rise.requests >= 1.0);
-    ClientView { seconds: Second::bounded(answered.filter_map(within).collect()) }
+    let joined = joined(&rises, &in_flight);
+    let mut all = spent(joined.enough, &in_flight).seconds;
+    // A quick time is a baseline by itself: as many seconds as it has, each with the mean of all.
+    for quick in spent(joined.quick, &in_flight).seconds {
+        let Some(ms) = quick.response_ms.mean() else { continue };
+        let within = rises.iter().filter(|rise| quick.window.contains(rise.window.from) && rise.requests >= 1.0);
+        all.extend(within.map(|rise| Second::of_mean(rise.window, ms, rise.requests.round() as u64)));
+    }
+    all.sort_by_key(|second| second.window.from);
+    ClientView { seconds: Second::bounded(all) }
+}
+
+/// Stretches of intervals.
+#[derive(Default)]
+struct Joined {
+    /// Of each the mean is known.
+    enough: Vec<Rise>,
+    /// Before far more were in flight.
+    quick: Vec<Rise>,
 }
 
 /// Adjacent intervals joined until enough requests were seen in flight, or for long, or until far more
 /// are: of few requests one look sees none and the next sees two, and that is chance.
-fn joined(rises: &[Rise], in_flight: &BTreeMap<i64, f64>) -> Vec<Rise> {
+fn joined(rises: &[Rise], in_flight: &BTreeMap<i64, f64>) -> Joined {
     let looks = |rise: &Rise| in_flight.range(rise.window.from + 1..=rise.window.to).map(|(_, n)| *n);
     let seen = |rise: &Rise| looks(rise).sum::<f64>();
+    let each = |rise: &Rise, more: f64| (seen(rise) + more) / looks(rise).count().max(1) as f64;
     // A time in which none was answered belongs to the next that were.
     let is_enough = |rise: &Rise| rise.requests >= 1.0 && (seen(rise) >= SEEN || rise.window.seconds() >= LONG_SECONDS);
-    let is_leap = |last: &Rise, rise: &Rise| {
-        let (before, now) = (looks(last).count().max(1) as f64, looks(rise).count().max(1) as f64);
-        seen(rise) >= LEAP_SEEN.max(LEAP * now * (seen(last) + 1.0) / before)
-    };
+    let is_far_more = |last: &Rise, rise: &Rise| each(rise, 0.0) >= LEAP * each(last, 1.0);
     let adjoins = |last: &Rise, rise: &Rise| last.window.to == rise.window.from;
     let add = |last: &mut Rise, rise: &Rise| {
         last.window.to = rise.window.to;
         last.requests += rise.requests;
     };
     let mut all: Vec<Rise> = Vec::new();
-    for rise in rises.iter().copied() {
-        match all.last_mut().filter(|last| adjoins(last, &rise) && !is_enough(last) && !is_leap(last, &rise)) {
-            Some(last) => add(last, &rise),
-            None => all.push(rise),
+    for (i, rise) in rises.iter().enumerate() {
+        // Two looks in a row: a burst of a few comes and goes.
+        let next = rises.get(i + 1).filter(|next| adjoins(rise, next));
+        let is_leap = |last: &Rise| {
+            let more = |rise: &Rise| seen(rise) >= LEAP_SEEN && is_far_more(last, rise);
+            more(rise) && next.is_some_and(more)
+        };
+        match all.last_mut().filter(|last| adjoins(last, rise) && !is_enough(last) && !is_leap(last)) {
+            Some(last) => add(last, rise),
+            None => all.push(*rise),
         }
     }
-    // What is left at the end, before a gap or before far more is as much chance, by itself, unless so
-    // few of so many can only have been quick.
     let error_ms = |rise: &Rise| {
         let (count, at_most) = (looks(rise).count().max(1) as f64, seen(rise) + 1.0);
         at_most.sqrt() / count * rise.window.seconds() / rise.requests.max(f64::MIN_POSITIVE) * 1e3
     };
-    let stands = |rise: &Rise| is_enough(rise) || looks(rise).count() >= LEAST_LOOKS && error_ms(rise) <= ERROR_MS;
-    let mut enough: Vec<Rise> = Vec::new();
-    for rise in all {
-        match enough.last_mut().filter(|last| adjoins(last, &rise) && !stands(&rise)) {
-            Some(last) => add(last, &rise),
-            None if stands(&rise) => enough.push(rise),
+    // What is left at the end, before a gap or before far more is as much chance, by itself, unless so
+    // few of so many can only have been quick beside what follows.
+    let is_quick = |i: usize, rise: &Rise| {
+        let is_known = looks(rise).count() >= LEAST_LOOKS && error_ms(rise) <= ERROR_MS;
+        is_known && all.iter().skip(i + 1).find(|next| is_enough(next)).is_some_and(|next| is_far_more(rise, next))
+    };
+    let mut joined = Joined::default();
+    for (i, rise) in all.iter().enumerate() {
+        match joined.enough.last_mut().filter(|last| adjoins(last, rise)) {
+            _ if is_enough(rise) => joined.enough.push(*rise),
+            _ if is_quick(i, rise) => joined.quick.push(*rise),
+            Some(last) => add(last, rise),
             None => {}
         }
     }
-    enough
+    joined
 }
 
 /// Servers whose connections are known.
@@ -257,7 +276,8 @@ mod tests {
             })
         };
         let each = |ms: f64, count: u64| (Some(Distribution::from_counts([(ms, count)])), Origin::AppServer);
-        assert_eq!(first(&made), each(300.0, 20), "the one in front");
+        // Of six at a time five looks are enough.
+        assert_eq!(first(&made), each(300.0, 100), "the one in front");
         let counted = made.clone().counter("uwsgi:x", "uwsgi_requests_total", &[], 30.0);
         assert_eq!(first(&counted), each(300.0, 30), "a server's own count comes first");
         // A database that is watched as such has its statements.
@@ -268,7 +288,7 @@ mod tests {
             40.0,
         );
         let database = database.without("uwsgi_requests_total");
-        assert_eq!(first(&database), each(30.0, 300));
+        assert_eq!(first(&database), each(30.0, 900));
     }
 
     #[test]
