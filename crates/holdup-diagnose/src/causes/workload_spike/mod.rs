@@ -28,7 +28,7 @@ const DOC: Doc = Doc {
     hurts: "Looked at alone, every resource near its limit seems to be the culprit.",
     needs: "A baseline window, in this recording or in the one it is compared with, and the rate in both: requests by the app's HTTP server metrics, or else calls by statement, or the database's counter of all statements, which tells least. For a load by holdup its schedule, and the use per request of the resource that ran out.",
     predicts: "The rate rises at the start of the episode; the work per request stays.",
-    clears: "The rate is unchanged. A load by holdup is deliberate and clears it, unless its rate rose, a resource ran out (CPUs, a disk, the network, workers, connections), and a request used no more of it than in the baseline window.",
+    clears: "The rate is unchanged. A load by holdup is deliberate and clears it, unless its rate rose, a resource ran out (CPUs, a disk, the network, workers, connections), and a request used no more of it than in the baseline window. Or its rate rose, no cause within the service was found, and what would show a resource was not recorded.",
     looks_like: "Retries after a fault raise the rate too, but after the latency rose, not before.",
     fix: "Admit less (rate limits, load shedding), or add the resource that ran out.",
     prove: "With the old rate response time is back to normal.",
