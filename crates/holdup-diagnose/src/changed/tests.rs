@@ -11,6 +11,10 @@ const TEXT: &str = "SELECT id, note FROM orders WHERE customer = ?";
 
 /// 20 s, 50 requests a second of 5 ms, from the 10th second on of 400 ms: the statement examines many rows then.
 fn load() -> SyntheticRecording {
+    calling(TEXT)
+}
+
+fn calling(text: &str) -> SyntheticRecording {
     let each = 395;
     SyntheticRecording::new(20)
         .requests(50, 400)
@@ -20,7 +24,7 @@ fn load() -> SyntheticRecording {
                 request.first_byte_at = Some(request.done_at);
             }
         })
-        .digest(TEXT, move |s| {
+        .digest(text, move |s| {
             let late = (s - 10).max(0);
             (50 * s, 50 * s.min(10) + 50 * each * late, 500 * s.min(10) + 3_000_000 * late, 500 * s, 0)
         })
@@ -88,7 +92,10 @@ fn a_new_trigger_reads_rows_without_another_plan_of_the_statement() {
         ("since_ns", "9000000000"),
         ("restore", "DROP TRIGGER recount ON orders;"),
     ];
-    let diagnosis = load().events(&[(10, MYSQL, events::CHANGED, &labels)]).diagnose();
+    let of = |text: &str| calling(text).events(&[(10, MYSQL, events::CHANGED, &labels)]).diagnose();
+    // It starts no trigger.
+    assert_eq!(of(TEXT).culprit, Some(Cause::PlanChanged));
+    let diagnosis = of("INSERT INTO orders (customer) VALUES (?)");
     assert_eq!(diagnosis.culprit, Some(Cause::StatementRegression), "{}", diagnosis.headline);
     let fix = &diagnosis.findings[0].fixes[0];
     assert_eq!(fix.command.as_deref(), Some("DROP TRIGGER recount ON orders;"), "{}", fix.text);

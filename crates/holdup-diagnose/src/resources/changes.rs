@@ -23,6 +23,9 @@ const NEAR_NS: i64 = 15_000_000_000;
 /// Readings at most this far apart tell the time of a change, nanoseconds.
 const EXACT_NS: i64 = 5_000_000_000;
 
+/// How statements begin that start triggers.
+const WRITES: [&str; 6] = ["INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "COPY"];
+
 /// A change that may be why.
 pub struct RelevantChange {
     /// Which.
@@ -89,8 +92,12 @@ impl Changes {
         self.0.iter().filter(|of| of.change.is_index_lost())
     }
 
-    /// A trigger that is new, or another, on a table that `statement` names: what it does is part of a call.
+    /// A trigger that is new, or another, on a table that `statement` writes: what it does is part of a call.
     pub fn trigger_of(&self, statement: &str) -> Option<&RelevantChange> {
+        let verb = statement.split_whitespace().next().unwrap_or_default();
+        if !WRITES.iter().any(|write| verb.eq_ignore_ascii_case(write)) {
+            return None;
+        }
         let is = |change: &Change| change.key.kind == Kind::Trigger && !change.to.is_empty();
         self.0.iter().find(|of| is(&of.change) && mentions(statement, &of.change.key.on))
     }

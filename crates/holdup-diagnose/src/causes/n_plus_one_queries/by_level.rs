@@ -108,7 +108,7 @@ fn counted_ms(view: &View<'_>, of: &DigestUse, share: f64) -> Option<(f64, Evide
     let all_ms = counted.rate() * view.window.seconds();
     let each_ms = all_ms * share / of.calls;
     let text = format!(
-        "the server counted {} inside transactions without a statement, {} of it after calls of this one: {} after each call",
+        "the server counted {} inside transactions without a statement, and {} of the sessions seen there stood after a call of this one: {} after each call",
         ms(all_ms),
         percent(share),
         ms(each_ms)
